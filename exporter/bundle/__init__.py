@@ -1,0 +1,1 @@
+"""Generators of the dashboards and alert rules that are shipped as package data."""

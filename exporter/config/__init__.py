@@ -1,0 +1,1 @@
+"""What the operator wrote: schema, secrets, loader and the references generated from them."""

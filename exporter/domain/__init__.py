@@ -1,0 +1,1 @@
+"""The words that everyone speaks; imports nothing else of this package."""

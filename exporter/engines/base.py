@@ -1,0 +1,97 @@
+"""The contract between the canaries and an engine. Everything above this line is engine-neutral.
+
+An engine is one folder below `exporter/engines/`. It ships two modules that are found by name:
+
+`settings.py`
+    `Target`, a subclass of `config.schema.TargetSettings` whose `engine` field is
+    `Literal["<folder name>"]`. Imports no driver, for it is loaded to check any configuration.
+`engine.py`
+    `Engine`, which satisfies `Engine` below. Imported only in a process that probes such a target.
+
+Nothing else changes when an engine is added; `tests/contract/` says what it must do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from exporter.config.schema import PairSettings, TargetSettings
+from exporter.domain.model import EncryptionState, Execution, Operation, PairFacts, Slot, TargetFacts
+
+Progress = Callable[[str, float], None]
+"""Called with what is being done and the share that is done, 0..1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What `Session.prepare` had to do before a pair could be measured.
+
+    `connects` is the number of sessions opened (their first queries are warm-up and not measured),
+    `connect_seconds` what that took. `changed` means that an object is not the one that was verified
+    last (a file exchanged, a table rebuilt): verify again before measuring.
+    """
+
+    connects: int = 0
+    connect_seconds: float = 0.0
+    changed: bool = False
+
+
+class Session(Protocol):
+    """An open conversation with one target, used by one thread at a time (its lane).
+
+    Every method may raise a `domain.errors.TargetError` and nothing else. Every `timeout` (seconds)
+    is a hard deadline: the method returns or raises `DeadlineExceeded` by then, give or take a tenth
+    of a second, whatever the database or the network does. After `ConnectFailed` the session is not
+    used again, except to be closed; after any other error it is.
+    """
+
+    def facts(self) -> TargetFacts:
+        """What this database is; discovered when the session was opened, no I/O here."""
+
+    def provision(self, pair: PairSettings, progress: Progress, timeout: float) -> None:
+        """Make the twin objects if they are missing; complete or repair what an earlier, killed run left.
+
+        Never overwrites objects that hold data it did not write, nor any key. Calling it on healthy
+        twins changes nothing. Raises `Blocked` when another exporter holds this target's scratch lock.
+        """
+
+    def verify(self, pair: PairSettings, timeout: float) -> PairFacts:
+        """Find out which twin is really encrypted, and whether both hold the same data.
+
+        A twin that is missing or unreadable is not an error: its `TwinFacts.problem` says so.
+        """
+
+    def prepare(self, pair: PairSettings, timeout: float) -> Prepared:
+        """Make sure that both twins can be measured without connecting inside a timed section.
+
+        A twin that cannot be opened is not an error here: `run` on its slot raises it.
+        """
+
+    def run(self, pair: PairSettings, slot: Slot, operation: Operation, key: int, timeout: float) -> Execution:
+        """Run `operation` once on the object in `slot` and time it.
+
+        `key` is drawn from `0 <= key < 2**31`; the engine maps it to one of its rows, the same for both
+        slots. What must happen before (drop a cache, empty the scratch table) happens untimed, inside
+        this call. Counters are read around the timed part. Raises `Unsupported` for an operation that
+        the engine does not list.
+        """
+
+    def encryption_state(self, timeout: float) -> EncryptionState:
+        """Keystores and the inventory of encrypted and plain objects."""
+
+    def close(self) -> None:
+        """Let go of everything, within a second; never raises."""
+
+
+class Engine(Protocol):
+    """One engine, made for one target: `Engine(target)`; the constructor does no I/O."""
+
+    operations: ClassVar[frozenset[Operation]]
+    """What `Session.run` can do."""
+
+    def __init__(self, target: TargetSettings) -> None: ...
+
+    def open(self, timeout: float) -> Session:
+        """Connect and discover. The same rules for errors and deadline as in `Session`."""

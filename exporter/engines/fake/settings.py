@@ -1,0 +1,68 @@
+"""Configuration of the scripted engine."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from exporter.config.schema import Duration, PairSettings, Strict, TargetSettings
+from exporter.domain.errors import Reason
+from exporter.domain.model import KeystoreState, Operation, Slot
+
+
+class Side(Strict):
+    """How one twin behaves."""
+
+    encrypted: bool | None = None
+    """Whether verification finds it encrypted; None: cannot tell."""
+    latency: Duration = 0.001
+    """Median time of a query."""
+    spread: float = Field(0.1, ge=0, le=3)
+    """Standard deviation of the logarithm of the latency (lognormal)."""
+    cpu_share: float | None = Field(0.5, ge=0, le=1)
+    """CPU time as a share of the latency; None: unknown."""
+    decrypts: int | None = Field(0, ge=0)
+    """Blocks decrypted by one query; None: unknown."""
+    digest: str = "same"
+    """Identifies the data that the twin holds."""
+
+
+class Fault(Strict):
+    """Something that goes wrong from the `first` to the `last` call of one kind, counted from 1 over the target's life."""
+
+    kind: Literal["error", "hang", "wedge"]
+    """`error` raises; `hang` blocks until the deadline; `wedge` blocks for ever and cannot be cancelled."""
+    call: Literal["open", "prepare", "run", "verify", "encryption_state", "provision"] = "run"
+    """Which call of the session contract."""
+    slot: Slot | None = None
+    """Only for runs on this slot; None: on both."""
+    reason: Reason = Reason.QUERY
+    """Which error is raised."""
+    first: int = Field(1, ge=1)
+    """Number of the first call that goes wrong."""
+    last: int | None = Field(None, ge=1)
+    """Number of the last call that goes wrong; None: for ever."""
+
+
+class Target(TargetSettings):
+    """A scripted target: no database at all, latencies and faults as written here."""
+
+    default_operations: ClassVar[tuple[Operation, ...]] = (Operation.POINT_SELECT, Operation.FULL_SCAN)
+
+    engine: Literal["fake"] = "fake"
+    """A scripted engine, for tests and demonstrations."""
+    pairs: tuple[PairSettings, ...] = (PairSettings(name="scripted"),)
+    """The twins to pretend."""
+    a: Side = Side(encrypted=True, latency=0.0012, decrypts=10)
+    """The object in slot a."""
+    b: Side = Side(encrypted=False)
+    """The object in slot b."""
+    keystore: KeystoreState = KeystoreState.OPEN
+    """State of the pretended keystore."""
+    faults: tuple[Fault, ...] = ()
+    """What goes wrong, and when."""
+    real_time: bool = True
+    """Whether queries really take their time, or only report it."""
+    seed: int = 1
+    """Start of the random sequence."""

@@ -1,0 +1,44 @@
+"""Configuration of the embedded engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field
+
+from exporter.config.schema import PairSettings, TargetSettings
+from exporter.domain.model import Operation
+
+
+class Pair(PairSettings):
+    """Two SQLite files with the same phonebook table, one encrypted and one plain."""
+
+    rows: int = Field(200_000, ge=1_000, le=50_000_000)
+    """Rows of the phonebook table in each twin."""
+
+
+class Target(TargetSettings):
+    """An embedded SQLite database with page encryption; needs no server."""
+
+    default_operations: ClassVar[tuple[Operation, ...]] = (
+        Operation.POINT_SELECT,
+        Operation.FULL_SCAN,
+        Operation.FULL_SCAN_COLD,
+        Operation.INSERT_BATCH,
+    )
+
+    engine: Literal["sqlite"] = "sqlite"
+    """An embedded SQLite with page encryption."""
+    pairs: tuple[Pair, ...] = (Pair(name="phonebook"),)
+    """The twins to build and compare."""
+    directory: Path | None = None
+    """Where the twin files live. Default: a folder named after the target in the state directory."""
+    cipher: Literal["aes256cbc", "aes128cbc", "chacha20", "sqlcipher", "ascon128", "aegis"] = "aes256cbc"
+    """Page cipher of the encrypted twin. `sqlcipher` authenticates every page and costs more, `chacha20` suits processors without AES instructions."""
+    key_file: Path | None = None
+    """File of the 32-byte raw key, in 64 hexadecimal digits; made with mode 0600 if it does not exist and nothing is encrypted yet. Default: `key` beside the twin files."""
+
+    def resolved(self, state_directory: Path) -> Self:
+        directory = self.directory or state_directory / "targets" / self.name
+        return self.model_copy(update={"directory": directory, "key_file": self.key_file or directory / "key"})

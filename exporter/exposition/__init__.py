@@ -1,0 +1,1 @@
+"""How Prometheus sees it; the only room that imports prometheus_client."""

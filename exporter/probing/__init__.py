@@ -1,0 +1,1 @@
+"""What is done to a target; knows engines only through `engines.base`."""

@@ -1,0 +1,127 @@
+"""What a probe process and its parent say to each other over their pipe. Frozen, picklable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from exporter.config.schema import Settings
+from exporter.domain.errors import Reason
+from exporter.domain.model import EncryptionState, PairFacts, Snapshot, TargetFacts, Tick
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Parent to child, first message: probe these targets of the settings.
+
+    `snapshots` names the targets that shall begin with a dense snapshot.
+    """
+
+    process: int
+    settings: Settings
+    targets: tuple[str, ...]
+    snapshots: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Parent to child: close all sessions and end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """Once a second: the scheduler loop of this process lives. The numbers are those since the last beat.
+
+    `lateness` holds seconds from the planned to the real start of each job; `skipped` counts runs
+    that did not happen per (target, cause), cause one of `busy`, `missed`, `budget`, `abandoned`;
+    `noise` holds the timings of the null canary in seconds; `abandoned` counts lanes given up;
+    `clock_steps` counts steps of the wall clock that were seen and mended; `dropped` counts messages
+    that did not fit into the queue to the parent; `load_ratios` holds per target the share of
+    wall time (last hour) in which canaries ran.
+    """
+
+    process: int
+    pid: int
+    lateness: tuple[float, ...] = ()
+    skipped: dict[tuple[str, str], int] = field(default_factory=dict)
+    noise: tuple[float, ...] = ()
+    abandoned: int = 0
+    clock_steps: int = 0
+    dropped: int = 0
+    load_ratios: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetReached:
+    """A session was opened; `seconds` is what connecting took."""
+
+    target: str
+    facts: TargetFacts
+    connects: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFailed:
+    """A target could not be reached or used; `words` may be shown to people and holds no secret."""
+
+    target: str
+    reason: Reason
+    words: str
+    connecting: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TickDone:
+    """One paired measurement, dropped or not."""
+
+    tick: Tick
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotDone:
+    """The dense snapshot at the start."""
+
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class PairChecked:
+    """The verification of a pair; `at` is Unix time."""
+
+    target: str
+    facts: PairFacts
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class StateRead:
+    """The encryption state of a target."""
+
+    target: str
+    state: EncryptionState
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorDone:
+    """A collector finished; `collector` is `canary` or `encryption_state`. `reason` is None on success."""
+
+    target: str
+    collector: str
+    seconds: float
+    at: float
+    reason: Reason | None = None
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """Twins are being built: what, and the share that is done, 0..1."""
+
+    target: str
+    what: str
+    share: float
+
+
+ToParent = Beat | TargetReached | TargetFailed | TickDone | SnapshotDone | PairChecked | StateRead | CollectorDone | Building
+ToChild = Assignment | Stop

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Self
+from typing import NamedTuple, Self, TypeVar
 
 from exporter.domain.errors import Reason
 
@@ -61,6 +61,17 @@ class KeystoreState(StrEnum):
     UNKNOWN = "unknown"
 
 
+Number = TypeVar("Number", int, float)
+
+
+class SeriesKey(NamedTuple):
+    """What one statistic is about: one operation on one pair of one target."""
+
+    target: str
+    pair: str
+    operation: Operation
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """What a run made the engine do, as deltas around the run. None is unknown, never 0.
@@ -77,15 +88,17 @@ class Work:
 
     def __add__(self, other: Work) -> Work:
         """Sum; unknown on either side stays unknown."""
-        return Work(
-            *(
-                None if mine is None or theirs is None else mine + theirs
-                for mine, theirs in zip(self.values(), other.values(), strict=True)
-            )  # type: ignore[arg-type]
-        )
 
-    def values(self) -> tuple[float | None, ...]:
-        return (self.cpu_seconds, self.server_seconds, self.blocks_read, self.decrypts, self.encrypts)
+        def total(mine: Number | None, theirs: Number | None) -> Number | None:
+            return None if mine is None or theirs is None else mine + theirs
+
+        return Work(
+            total(self.cpu_seconds, other.cpu_seconds),
+            total(self.server_seconds, other.server_seconds),
+            total(self.blocks_read, other.blocks_read),
+            total(self.decrypts, other.decrypts),
+            total(self.encrypts, other.encrypts),
+        )
 
     @classmethod
     def nothing(cls) -> Self:

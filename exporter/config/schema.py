@@ -162,6 +162,7 @@ def default_state_directory() -> Path:
 
 
 def default_operation_settings() -> dict[Operation, OperationSettings]:
+    """What holds for the operations that the configuration does not name."""
     one = OperationSettings(samples=1, timeout=30.0)
     return {
         Operation.POINT_SELECT: OperationSettings(),

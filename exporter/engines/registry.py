@@ -14,7 +14,13 @@ from exporter.engines.base import Engine
 @cache
 def names() -> tuple[str, ...]:
     """The engines that are shipped, in alphabetical order."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(exporter.engines.__path__) if module.ispkg and not module.name.startswith("_")))
+    return tuple(
+        sorted(
+            module.name
+            for module in pkgutil.iter_modules(exporter.engines.__path__)
+            if module.ispkg and not module.name.startswith("_")
+        )
+    )
 
 
 @cache

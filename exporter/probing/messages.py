@@ -123,5 +123,7 @@ class Building:
     share: float
 
 
-ToParent = Beat | TargetReached | TargetFailed | TickDone | SnapshotDone | PairChecked | StateRead | CollectorDone | Building
+ToParent = (
+    Beat | TargetReached | TargetFailed | TickDone | SnapshotDone | PairChecked | StateRead | CollectorDone | Building
+)
 ToChild = Assignment | Stop

@@ -1,0 +1,189 @@
+"""The probe process: lanes and schedule for its share of the targets, apart from the process that serves.
+
+Started as `python -m exporter.probing.process FD`, where FD is its end of a socket pair. The first message
+it receives is its `Assignment`. It ends when told to, when the parent is gone, or on its own when too many
+lanes had to be abandoned.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import os
+import queue
+import signal
+import sys
+import threading
+from multiprocessing.connection import Connection
+
+from exporter import logs
+from exporter.domain.clock import StepDetector, SystemClock
+from exporter.probing.lane import Lane
+from exporter.probing.messages import Assignment, Beat, Stop, ToParent
+from exporter.probing.noise import NullCanary
+from exporter.probing.rounds import CANARY, ENCRYPTION_STATE
+from exporter.probing.schedule import Schedule
+from exporter.probing.turnstile import Turnstile
+
+BEAT_SECONDS = 1.0
+COLLECT_GARBAGE_EVERY = 60
+QUEUE_LENGTH = 10_000
+STOP_SECONDS = 2.0
+TOO_MANY_ABANDONED = 8
+EXIT_TOO_MANY_ABANDONED = 3
+
+log = logging.getLogger(__name__)
+
+
+class Outbox:
+    """Messages to the parent, sent by a thread of their own so that a slow parent never holds up a lane."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._waiting: queue.Queue[ToParent | None] = queue.Queue(QUEUE_LENGTH)
+        self._dropped = 0
+        self._thread = threading.Thread(target=self._send, name="outbox", daemon=True)
+        self._thread.start()
+
+    def put(self, message: ToParent) -> None:
+        try:
+            self._waiting.put_nowait(message)
+        except queue.Full:
+            self._dropped += 1
+
+    def take_dropped(self) -> int:
+        dropped, self._dropped = self._dropped, 0
+        return dropped
+
+    def flush(self, timeout: float) -> None:
+        """Send what waits, for at most `timeout` seconds."""
+        with contextlib.suppress(queue.Full):
+            self._waiting.put_nowait(None)
+        self._thread.join(timeout)
+
+    def _send(self) -> None:
+        while (message := self._waiting.get()) is not None:
+            try:
+                self._connection.send(message)
+            except OSError:
+                # The parent is gone; the inbox sees that too and ends the process.
+                return
+
+
+class ProbeProcess:
+    """Everything that runs in one probe process."""
+
+    def __init__(self, assignment: Assignment, outbox: Outbox) -> None:
+        settings = assignment.settings
+        self._assignment, self._outbox = assignment, outbox
+        self._clock = SystemClock()
+        self._steps = StepDetector(self._clock)
+        self._turnstile = Turnstile()
+        self._noise = NullCanary(self._turnstile)
+        self._schedule = Schedule()
+        self._stopping = threading.Event()
+        self._abandoned = 0
+        self._lanes = {
+            name: Lane(settings, target, self._turnstile, outbox.put, self._clock, name in assignment.snapshots)
+            for name in assignment.targets
+            if (target := settings.target(name)) is not None
+        }
+        for name, lane in self._lanes.items():
+            intervals = settings.intervals_of(lane.target)
+            for collector, interval in ((CANARY, intervals.canary), (ENCRYPTION_STATE, intervals.encryption_state)):
+                self._schedule.every(interval, name, collector, _offer(lane, collector), lane.count_missed)
+
+    def run(self) -> int:
+        """Work until told to stop; the exit code."""
+        # Collections are made between timed sections, never by chance inside one.
+        gc.disable()
+        gc.freeze()
+        for lane in self._lanes.values():
+            lane.start()
+        self._schedule.start()
+        beats = 0
+        while not self._stopping.wait(BEAT_SECONDS):
+            beats += 1
+            self._beat()
+            if beats % COLLECT_GARBAGE_EVERY == 0:
+                with self._turnstile.turn():
+                    gc.collect()
+            if self._abandoned >= TOO_MANY_ABANDONED:
+                log.error("too many calls never ended; the probe process ends, to be started afresh")
+                self._outbox.flush(1.0)
+                return EXIT_TOO_MANY_ABANDONED
+        self._close()
+        return 0
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def _beat(self) -> None:
+        step = self._steps.check()
+        if step:
+            log.warning("the wall clock stepped; all jobs are planned anew", extra={"step_seconds": round(step, 3)})
+            self._schedule.realign()
+        abandoned = sum(lane.abandon_if_stuck() for lane in self._lanes.values())
+        self._abandoned += abandoned
+        self._outbox.put(
+            Beat(
+                process=self._assignment.process,
+                pid=os.getpid(),
+                lateness=self._schedule.take_lateness(),
+                skipped={
+                    (name, cause): count
+                    for name, lane in self._lanes.items()
+                    for cause, count in lane.skipped().items()
+                },
+                noise=self._noise.measure(),
+                abandoned=abandoned,
+                clock_steps=1 if step else 0,
+                dropped=self._outbox.take_dropped(),
+                load_ratios={name: lane.load_ratio() for name, lane in self._lanes.items()},
+            )
+        )
+
+    def _close(self) -> None:
+        self._schedule.stop()
+        for lane in self._lanes.values():
+            lane.stop()
+        deadline = self._clock.monotonic() + STOP_SECONDS
+        for lane in self._lanes.values():
+            lane.join(max(0.0, deadline - self._clock.monotonic()))
+        self._outbox.flush(1.0)
+
+
+def _offer(lane: Lane, collector: str):  # type: ignore[no-untyped-def]
+    return lambda: lane.offer(collector)
+
+
+def _obey(connection: Connection, probe: ProbeProcess) -> None:
+    try:
+        while not isinstance(connection.recv(), Stop):
+            pass
+    except (EOFError, OSError):
+        # Without its parent nobody reads what this process measures. Its locks go with it.
+        os._exit(0)
+    probe.stop()
+
+
+def main(argv: list[str]) -> None:
+    """Entry point of the child; never returns."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    connection: Connection = Connection(int(argv[1]))
+    try:
+        assignment = connection.recv()
+    except (EOFError, OSError):
+        os._exit(0)
+    logs.configure(assignment.settings.log.level, assignment.settings.log.format)
+    probe = ProbeProcess(assignment, Outbox(connection))
+    threading.Thread(target=_obey, args=(connection, probe), name="inbox", daemon=True).start()
+    code = probe.run()
+    logging.shutdown()
+    # Threads that hang in a driver must not keep the process alive.
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main(sys.argv)

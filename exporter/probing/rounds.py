@@ -1,0 +1,253 @@
+"""What is done to one target, call by call: connect, build and verify twins, measure, read states.
+
+Everything here runs in the target's lane. Results leave as messages through `emit`; nothing is kept
+but the open session, the newest verification of each pair, and the canaries' balance.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TypeVar
+
+from exporter.config.schema import PairSettings, Settings, TargetSettings
+from exporter.domain.clock import Clock
+from exporter.domain.errors import AuthenticationFailed, ConnectFailed, Reason, TargetError
+from exporter.domain.model import Operation, PairFacts, Snapshot, Tick
+from exporter.engines import registry
+from exporter.engines.base import Session
+from exporter.probing.budget import TimeBudget
+from exporter.probing.canary import ABORTING, Canary
+from exporter.probing.messages import (
+    Building,
+    CollectorDone,
+    PairChecked,
+    SnapshotDone,
+    StateRead,
+    TargetFailed,
+    TargetReached,
+    TickDone,
+    ToParent,
+)
+from exporter.probing.turnstile import Turnstile
+from exporter.probing.watched import Watched
+
+T = TypeVar("T")
+
+CONNECT_TIMEOUT = 10.0
+VERIFY_TIMEOUT = 30.0
+STATE_TIMEOUT = 30.0
+PROVISION_TIMEOUT = 3600.0
+SNAPSHOT_UNITS = 12
+SNAPSHOT_SECONDS = 2.0
+
+CANARY = "canary"
+ENCRYPTION_STATE = "encryption_state"
+
+_FATAL = tuple(error.reason.value for error in ABORTING)
+
+
+class BackOff:
+    """When the next attempt to connect may be made: at once for three failures, then ever later, never never."""
+
+    def __init__(self, interval: float, rng: random.Random, longest: float = 60.0) -> None:
+        self._interval, self._rng, self._longest = interval, rng, longest
+        self._failures = 0
+        self._not_before = 0.0
+
+    def allows(self, now: float) -> bool:
+        return now >= self._not_before
+
+    def succeeded(self) -> None:
+        self._failures, self._not_before = 0, 0.0
+
+    def failed(self, error: TargetError, now: float) -> None:
+        self._failures += 1
+        if isinstance(error, AuthenticationFailed):
+            # Repeating a refused secret locks accounts.
+            self._not_before = now + 3600.0
+        elif self._failures > 3:
+            wait = min(self._longest, self._interval * 2.0 ** min(self._failures - 3, 16))
+            self._not_before = now + wait * self._rng.uniform(0.75, 1.25)
+
+
+class Rounds:
+    """The work on one target. Used by one thread at a time."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        target: TargetSettings,
+        turnstile: Turnstile,
+        emit: Callable[[ToParent], None],
+        clock: Clock,
+        rng: random.Random,
+        expires: Callable[[float | None], None] = lambda _: None,
+    ) -> None:
+        self.settings, self.target = settings, target
+        self._emit, self._clock, self._rng, self._expires = emit, clock, rng, expires
+        self._engine = registry.make(target)
+        self._session: Session | None = None
+        self._facts: dict[str, PairFacts] = {}
+        self._warm: set[str] = set()
+        self._back_off = BackOff(settings.intervals_of(target).canary, rng)
+        self.budget = TimeBudget(settings.budgets_of(target).time_share_ratio, clock.monotonic())
+        self._canaries = {
+            (pair.name, operation): Canary(
+                target.name, pair, operation, settings.operation(operation), turnstile, rng, clock
+            )
+            for pair in target.pairs
+            for operation in target.canary_operations
+        }
+        self._turn = 0
+
+    # -- the collectors ------------------------------------------------------------------------------
+
+    def canary(self) -> int:
+        """Measure every operation once on every valid pair; the number of ticks that the budget refused."""
+        return self._collect(CANARY, self._measure_all) or 0
+
+    def encryption_state(self) -> None:
+        """Verify which twin is encrypted and read keystores and inventory."""
+        self._collect(ENCRYPTION_STATE, self._read_state)
+
+    def begin(self, snapshot: bool) -> None:
+        """The first pass: connect, build what is missing, verify, and measure densely if asked to."""
+        self.encryption_state()
+        if snapshot and self._session is not None:
+            try:
+                self._emit(SnapshotDone(self.snapshot()))
+            except TargetError as error:
+                self._failed(error, connecting=False)
+
+    def snapshot(
+        self,
+        units: int = SNAPSHOT_UNITS,
+        seconds: float = SNAPSHOT_SECONDS,
+        progress: Callable[[str, float], None] = lambda _what, _share: None,
+    ) -> Snapshot:
+        """Measure all pairs and operations back to back; raises `TargetError` when there is no session."""
+        session = self._connected()
+        started, begun = self._clock.wall(), self._clock.monotonic()
+        ticks: list[Tick] = []
+        failures: list[tuple[str, Operation, str]] = []
+        for number, ((pair, operation), canary) in enumerate(self._canaries.items()):
+            progress(f"measuring {operation} on {pair}", number / len(self._canaries))
+            facts = self._ready(session, canary.pair)
+            if facts is None or not facts.valid:
+                failures.append((pair, operation, self._why_not(pair)))
+                continue
+            for tick in canary.units(session, facts, units, seconds):
+                ticks.append(tick)
+                for failure in tick.encrypted.failures + tick.plain.failures:
+                    failures.append((pair, operation, f"failed: {failure}"))
+        spent = self._clock.monotonic() - begun
+        self.budget.spend(spent, self._clock.monotonic())
+        return Snapshot(self.target.name, started, spent, tuple(ticks), tuple(failures))
+
+    def connect(self, progress: Callable[[str, float], None] | None = None) -> None:
+        """Open the session, build missing twins and verify all pairs; raises `TargetError`."""
+        session = self._connected()
+        for pair in self.target.pairs:
+            if self._engine.self_provisioning:
+                session.provision(pair, progress or self._building, PROVISION_TIMEOUT)
+            self._verify(session, pair)
+
+    def close(self) -> None:
+        session, self._session = self._session, None
+        self._facts.clear()
+        self._warm.clear()
+        if session is not None:
+            session.close()
+
+    # -- steps ---------------------------------------------------------------------------------------
+
+    def _collect(self, collector: str, work: Callable[[Session], T]) -> T | None:
+        begun = self._clock.monotonic()
+        if self._session is None and not self._back_off.allows(begun):
+            return None
+        reason, words, result = None, "", None
+        try:
+            session = self._connected()
+            result = work(session)
+        except TargetError as error:
+            reason, words = error.reason, str(error)
+            self._failed(error, connecting=self._session is None)
+        seconds = self._clock.monotonic() - begun
+        self._emit(CollectorDone(self.target.name, collector, seconds, self._clock.wall(), reason, words))
+        return result
+
+    def _connected(self) -> Session:
+        if self._session is None:
+            begun = self._clock.monotonic()
+            opened = Watched(self._expires, self._clock).open(self._engine, CONNECT_TIMEOUT)
+            self._session = opened
+            self._back_off.succeeded()
+            seconds = self._clock.monotonic() - begun
+            self._emit(TargetReached(self.target.name, opened.facts(), 1, seconds))
+        return self._session
+
+    def _failed(self, error: TargetError, connecting: bool) -> None:
+        self._emit(TargetFailed(self.target.name, error.reason, str(error), connecting))
+        if connecting:
+            self._back_off.failed(error, self._clock.monotonic())
+        elif isinstance(error, ConnectFailed):
+            self.close()
+
+    def _read_state(self, session: Session) -> None:
+        for pair in self.target.pairs:
+            known = self._facts.get(pair.name)
+            if self._engine.self_provisioning and (known is None or not known.valid):
+                session.provision(pair, self._building, PROVISION_TIMEOUT)
+            self._verify(session, pair)
+        state = session.encryption_state(STATE_TIMEOUT)
+        self._emit(StateRead(self.target.name, state, self._clock.wall()))
+
+    def _verify(self, session: Session, pair: PairSettings) -> PairFacts:
+        facts = session.verify(pair, VERIFY_TIMEOUT)
+        self._facts[pair.name] = facts
+        self._emit(PairChecked(self.target.name, facts, self._clock.wall()))
+        return facts
+
+    def _ready(self, session: Session, pair: PairSettings) -> PairFacts | None:
+        """The newest verification of a pair that can be measured now, after warm-up; None when it cannot."""
+        prepared = session.prepare(pair, CONNECT_TIMEOUT)
+        facts = self._facts.get(pair.name)
+        if facts is None or prepared.changed:
+            facts = self._verify(session, pair)
+        if facts.attribution is None:
+            return None
+        if prepared.connects or pair.name not in self._warm:
+            for (name, _), canary in self._canaries.items():
+                if name == pair.name:
+                    canary.warm_up(session, facts)
+            self._warm.add(pair.name)
+        return facts
+
+    def _measure_all(self, session: Session) -> int:
+        """One tick of every operation. A round starts with another operation each time, so that a tight
+        budget starves none of them."""
+        refused = 0
+        canaries = list(self._canaries.values())
+        self._turn += 1
+        first = self._turn % max(1, len(canaries))
+        for canary in canaries[first:] + canaries[:first]:
+            begun = self._clock.monotonic()
+            if not self.budget.allows(begun):
+                refused += 1
+                continue
+            facts = self._ready(session, canary.pair)
+            if facts is not None:
+                tick = canary.tick(session, facts)
+                self._emit(TickDone(tick))
+                if tick.dropped in _FATAL:
+                    raise ConnectFailed(f"the session was lost while measuring {canary.operation}")
+            self.budget.spend(self._clock.monotonic() - begun, self._clock.monotonic())
+        return refused
+
+    def _why_not(self, pair: str) -> str:
+        facts = self._facts.get(pair)
+        return facts.problem if facts is not None else Reason.UNAVAILABLE.value
+
+    def _building(self, what: str, share: float) -> None:
+        self._emit(Building(self.target.name, what, share))

@@ -1,0 +1,198 @@
+"""The parent's side of the probe processes: start, listen, notice death and silence, start again, stop."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+
+from exporter.config.schema import Settings
+from exporter.domain.clock import Clock
+from exporter.probing.messages import Assignment, Beat, Stop, ToParent
+
+CHECK_SECONDS = 0.5
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+HEALTHY_AFTER = 60.0
+START_SECONDS = 30.0
+"""How long a new process may take to its first sign of life; imports on a busy machine are slow."""
+
+log = logging.getLogger(__name__)
+
+Deliver = Callable[[int, ToParent], None]
+UpChanged = Callable[[int, bool], None]
+
+
+def share(targets: tuple[str, ...], processes: int) -> list[tuple[str, ...]]:
+    """Deal the targets out to at most that many processes; none is empty."""
+    count = min(processes, len(targets))
+    return [targets[number::count] for number in range(count)]
+
+
+class Probe:
+    """One probe process and the thread that listens to it."""
+
+    def __init__(self, assignment: Assignment, clock: Clock, deliver: Deliver, up_changed: UpChanged) -> None:
+        self.assignment = assignment
+        self._clock, self._deliver, self._up_changed = clock, deliver, up_changed
+        self.started = self._heard = clock.monotonic()
+        self._alive = False
+        ours, theirs = socket.socketpair()
+        with theirs:
+            # No shell, fixed arguments, no secret among them: the settings travel through the pipe. A
+            # session of its own keeps a Ctrl-C at the terminal from reaching it.
+            self._child = subprocess.Popen(
+                [sys.executable, "-P", "-m", "exporter.probing.process", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        self._connection: Connection = Connection(ours.detach())
+        with contextlib.suppress(OSError):
+            self._connection.send(assignment)
+        self._listener = threading.Thread(target=self._listen, name=f"probe-{assignment.process}", daemon=True)
+        self._listener.start()
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def running(self) -> bool:
+        return self._child.poll() is None
+
+    def exit_words(self) -> str:
+        code = self._child.returncode
+        return f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
+
+    def silence(self) -> float:
+        """Seconds since the last message."""
+        return self._clock.monotonic() - self._heard
+
+    def patience(self, heartbeat_timeout: float) -> float:
+        return heartbeat_timeout if self._alive else max(heartbeat_timeout, START_SECONDS)
+
+    def ask_to_stop(self) -> None:
+        with contextlib.suppress(OSError):
+            self._connection.send(Stop())
+
+    def end(self, timeout: float) -> None:
+        """Wait up to `timeout` seconds for the end, then kill; never hangs."""
+        try:
+            self._child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(1.0)
+        self._listener.join(1.0)
+        with contextlib.suppress(OSError):
+            self._connection.close()
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                message = self._connection.recv()
+                self._heard = self._clock.monotonic()
+                if not self._alive and isinstance(message, Beat):
+                    self._alive = True
+                    self._up_changed(self.assignment.process, True)
+                self._deliver(self.assignment.process, message)
+        except (EOFError, OSError):
+            pass
+        except Exception:
+            # A boundary: a message that cannot be read means that the process is not to be trusted.
+            log.exception("a probe process sent something unreadable", extra={"process": self.assignment.process})
+            self._child.kill()
+        self._up_changed(self.assignment.process, False)
+
+
+class Supervisor:
+    """Keeps one probe process per share of the targets alive."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        deliver: Deliver,
+        up_changed: UpChanged,
+        wants_snapshot: Callable[[str], bool],
+    ) -> None:
+        self._settings, self._clock = settings, clock
+        self._deliver, self._up_changed, self._wants_snapshot = deliver, up_changed, wants_snapshot
+        self._shares = share(tuple(target.name for target in settings.targets), settings.probes.processes)
+        self._probes: dict[int, Probe] = {}
+        self._pauses: dict[int, float] = {}
+        self._not_before: dict[int, float] = {}
+        self._stopping = threading.Event()
+        self._ticked = clock.monotonic()
+        self._thread = threading.Thread(target=self._watch, name="supervisor", daemon=True)
+
+    def start(self) -> None:
+        for process in range(len(self._shares)):
+            self._start(process)
+        self._thread.start()
+
+    @property
+    def processes(self) -> int:
+        return len(self._shares)
+
+    def pids(self) -> dict[int, int]:
+        return {process: probe.pid for process, probe in self._probes.items()}
+
+    def loop_age(self) -> float:
+        """Seconds since the supervising loop last went round; large when it hangs."""
+        return self._clock.monotonic() - self._ticked
+
+    def stop(self, timeout: float) -> None:
+        """End all processes within `timeout` seconds, by force if they do not listen."""
+        self._stopping.set()
+        self._thread.join(1.0)
+        probes = list(self._probes.values())
+        for probe in probes:
+            probe.ask_to_stop()
+        deadline = self._clock.monotonic() + timeout
+        for probe in probes:
+            probe.end(max(0.0, deadline - self._clock.monotonic()))
+
+    def _watch(self) -> None:
+        while not self._stopping.wait(CHECK_SECONDS):
+            self._ticked = self._clock.monotonic()
+            for process in range(len(self._shares)):
+                try:
+                    self._check(process)
+                except OSError as error:
+                    log.error("a probe process cannot be started", extra={"process": process, "error": str(error)})
+
+    def _check(self, process: int) -> None:
+        now = self._clock.monotonic()
+        probe = self._probes.get(process)
+        if probe is None:
+            if now >= self._not_before.get(process, 0.0):
+                self._start(process)
+            return
+        if not probe.running():
+            words = probe.exit_words()
+        elif probe.silence() > probe.patience(self._settings.probes.heartbeat_timeout):
+            words = f"was silent for {probe.silence():.0f} s and is killed"
+        else:
+            return
+        del self._probes[process]
+        probe.end(0.0)
+        lived = now - probe.started
+        pause = FIRST_PAUSE if lived > HEALTHY_AFTER else self._pauses.get(process, FIRST_PAUSE)
+        self._pauses[process] = min(LONGEST_PAUSE, 2 * pause)
+        self._not_before[process] = now + pause
+        log.warning(f"a probe process {words}; it is started again", extra={"process": process, "pause_seconds": pause})
+
+    def _start(self, process: int) -> None:
+        targets = self._shares[process]
+        assignment = Assignment(
+            process=process,
+            settings=self._settings,
+            targets=targets,
+            snapshots=frozenset(name for name in targets if self._wants_snapshot(name)),
+        )
+        self._probes[process] = Probe(assignment, self._clock, self._deliver, self._up_changed)

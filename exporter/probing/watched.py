@@ -1,0 +1,63 @@
+"""A session whose every call is announced to the lane, so that a call that never ends is noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from exporter.config.schema import PairSettings
+from exporter.domain.clock import Clock
+from exporter.domain.model import EncryptionState, Execution, Operation, PairFacts, Slot, TargetFacts
+from exporter.engines.base import Engine, Prepared, Progress, Session
+
+GRACE = 2.0
+"""Seconds past its own deadline after which a call is held to be stuck for good."""
+
+T = TypeVar("T")
+
+
+class Watched:
+    """Wraps the calls of a `Session`; `expires(at)` hears when a call must have ended, None when it has."""
+
+    def __init__(self, expires: Callable[[float | None], None], clock: Clock) -> None:
+        self._expires, self._clock = expires, clock
+        self._session: Session | None = None
+
+    def open(self, engine: Engine, timeout: float) -> Session:
+        """Open the engine's session and stand in for it."""
+        self._session = self._bounded(timeout, lambda: engine.open(timeout))
+        return self
+
+    def facts(self) -> TargetFacts:
+        return self._inner.facts()
+
+    def provision(self, pair: PairSettings, progress: Progress, timeout: float) -> None:
+        self._bounded(timeout, lambda: self._inner.provision(pair, progress, timeout))
+
+    def verify(self, pair: PairSettings, timeout: float) -> PairFacts:
+        return self._bounded(timeout, lambda: self._inner.verify(pair, timeout))
+
+    def prepare(self, pair: PairSettings, timeout: float) -> Prepared:
+        return self._bounded(timeout, lambda: self._inner.prepare(pair, timeout))
+
+    def run(self, pair: PairSettings, slot: Slot, operation: Operation, key: int, timeout: float) -> Execution:
+        return self._bounded(timeout, lambda: self._inner.run(pair, slot, operation, key, timeout))
+
+    def encryption_state(self, timeout: float) -> EncryptionState:
+        return self._bounded(timeout, lambda: self._inner.encryption_state(timeout))
+
+    def close(self) -> None:
+        self._bounded(1.0, self._inner.close)
+
+    @property
+    def _inner(self) -> Session:
+        if self._session is None:
+            raise RuntimeError("a watched session is used before it was opened")
+        return self._session
+
+    def _bounded(self, timeout: float, call: Callable[[], T]) -> T:
+        self._expires(self._clock.monotonic() + timeout + GRACE)
+        try:
+            return call()
+        finally:
+            self._expires(None)

@@ -1,0 +1,70 @@
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from exporter.probing.schedule import Schedule, phase
+
+
+def test_the_phase_is_the_same_in_every_process_and_spread_over_the_interval():
+    phases = [phase(f"target-{number}", 10.0) for number in range(200)]
+    code = "from exporter.probing.schedule import phase; print(repr(phase('target-7', 10.0)))"
+    elsewhere = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+    assert elsewhere.strip() == repr(phases[7])
+    assert all(0.0 <= value < 10.0 for value in phases)
+    assert {int(value) for value in phases} == set(range(10))
+
+
+@pytest.fixture
+def schedule():
+    schedule = Schedule()
+    yield schedule
+    schedule.stop()
+
+
+def test_jobs_run_and_their_lateness_is_handed_out_once(schedule):
+    ran = threading.Event()
+    times = []
+
+    def job():
+        times.append(None)
+        if len(times) == 3:
+            ran.set()
+
+    schedule.every(1.0, "orders", "canary", job, missed=lambda runs: None)
+    schedule.start()
+
+    assert ran.wait(20.0)
+    assert len(schedule.take_lateness()) >= 2
+    assert schedule.take_lateness() == ()
+
+
+def test_runs_that_came_too_late_are_counted_and_not_made_up_for(schedule):
+    missed, ran, again = [], [], threading.Event()
+
+    def block():
+        ran.append(None)
+        if len(ran) == 1:
+            threading.Event().wait(3.5)
+        else:
+            again.set()
+
+    schedule.every(1.0, "orders", "canary", block, missed=missed.append)
+    schedule.start()
+
+    assert again.wait(25.0)
+    assert len(ran) == 2
+    assert sum(missed) in (2, 3)
+
+
+def test_realigning_plans_every_job_once(schedule):
+    ran = threading.Event()
+    schedule.every(1.0, "orders", "canary", ran.set, missed=lambda runs: None)
+    schedule.start()
+    for _ in range(5):
+        schedule.realign()
+
+    assert len(schedule.planned()) == 1
+    assert ran.wait(20.0)

@@ -1,0 +1,34 @@
+import threading
+
+from exporter.probing.turnstile import Turnstile
+
+
+def test_turns_do_not_overlap_and_nobody_is_contended_when_they_are_short():
+    turnstile = Turnstile(longest_wait=30.0)
+    inside, most, contended = [], [], []
+
+    def pass_through():
+        for _ in range(200):
+            with turnstile.turn() as turn:
+                inside.append(None)
+                most.append(len(inside))
+                inside.pop()
+                contended.append(turn.contended)
+
+    threads = [threading.Thread(target=pass_through) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert max(most) == 1
+    assert contended == [False] * 800
+
+
+def test_a_hung_holder_does_not_block_others_but_marks_them():
+    turnstile = Turnstile(longest_wait=0.01)
+    with turnstile.turn() as hung, turnstile.turn() as other:
+        assert not hung.contended
+        assert other.contended
+    with turnstile.turn() as later:
+        assert not later.contended

@@ -1,0 +1,125 @@
+"""What a dense back-to-back measurement says: one row per pair and operation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from exporter.domain.model import Operation, Sample, Snapshot, Tick, Work
+from exporter.overhead.hodges_lehmann import hodges_lehmann
+from exporter.overhead.percentiles import percentile
+from exporter.overhead.ratio import Ratio
+from exporter.overhead.units import UnitPairing, UnitPoint, log_ratios
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRow:
+    """One operation on one pair. What is unknown is None, never 0.
+
+    `encrypted_seconds` and `plain_seconds` are the median samples; None when most samples of that
+    side failed. `latency` and `cpu` are encrypted / plain over AB+BA units (`Ratio.samples` counts
+    those), without interval below six units. `decrypts_per_sample` and `encrypts_per_sample` are
+    means over the successful samples of the encrypted side. `samples` counts per side, `failures`
+    both sides together. `blind`: nothing of the encrypted side went through the cipher.
+    """
+
+    pair: str
+    operation: Operation
+    encrypted_seconds: float | None
+    plain_seconds: float | None
+    latency: Ratio | None
+    cpu: Ratio | None
+    decrypts_per_sample: float | None
+    encrypts_per_sample: float | None
+    samples: int
+    failures: int
+    blind: bool | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: plain types, never infinite, never NaN."""
+        return {
+            "pair": self.pair,
+            "operation": self.operation.value,
+            "encrypted_seconds": self.encrypted_seconds,
+            "plain_seconds": self.plain_seconds,
+            "latency": None if self.latency is None else self.latency.to_dict(),
+            "cpu": None if self.cpu is None else self.cpu.to_dict(),
+            "decrypts_per_sample": self.decrypts_per_sample,
+            "encrypts_per_sample": self.encrypts_per_sample,
+            "samples": self.samples,
+            "failures": self.failures,
+            "blind": self.blind,
+        }
+
+
+def summarise(snapshot: Snapshot) -> tuple[SnapshotRow, ...]:
+    """One row for each pair and operation, in the order in which they were first measured.
+
+    A unit with a dropped tick, or with a tick whose sides differ in the number of samples, is left
+    out as a whole. A unit that never got its second tick (the measurement was cut short) counts
+    for medians and decrypts, where order does not matter much, but not for the ratios.
+    """
+    series: dict[tuple[str, Operation], list[Tick]] = {}
+    for tick in snapshot.ticks:
+        series.setdefault((tick.pair, tick.operation), []).append(tick)
+    return tuple(_row(pair, operation, ticks) for (pair, operation), ticks in series.items())
+
+
+def _row(pair: str, operation: Operation, ticks: Sequence[Tick]) -> SnapshotRow:
+    spoilt = {
+        tick.unit
+        for tick in ticks
+        if tick.dropped is not None or len(tick.encrypted.samples) != len(tick.plain.samples)
+    }
+    kept = [tick for tick in ticks if tick.unit not in spoilt]
+    units = _units(kept)
+    encrypted = [sample for tick in kept for sample in tick.encrypted.samples]
+    plain = [sample for tick in kept for sample in tick.plain.samples]
+    decrypts = _per_success(encrypted, lambda work: work.decrypts)
+    encrypts = _per_success(encrypted, lambda work: work.encrypts)
+    return SnapshotRow(
+        pair=pair,
+        operation=operation,
+        encrypted_seconds=_median(encrypted),
+        plain_seconds=_median(plain),
+        latency=hodges_lehmann([unit.latency for unit in units]),
+        cpu=hodges_lehmann([unit.cpu for unit in units if unit.cpu is not None]),
+        decrypts_per_sample=decrypts,
+        encrypts_per_sample=encrypts,
+        samples=len(encrypted),
+        failures=sum(sample.failure is not None for sample in (*encrypted, *plain)),
+        blind=_blind(decrypts, encrypts),
+    )
+
+
+def _units(ticks: Sequence[Tick]) -> list[UnitPoint]:
+    by_number: dict[int, UnitPairing] = {}
+    units = []
+    for tick in ticks:
+        latency, cpu = log_ratios(tick)
+        if not math.isnan(latency):
+            pairing = by_number.setdefault(tick.unit, UnitPairing())
+            if unit := pairing.add(tick.first, (latency, cpu, tick.started)):
+                units.append(unit)
+    return units
+
+
+def _median(samples: Sequence[Sample]) -> float | None:
+    middle = percentile(np.array([sample.duration for sample in samples]), 50)
+    return middle if middle is not None and math.isfinite(middle) else None
+
+
+def _per_success(samples: Sequence[Sample], value: Callable[[Work], int | None]) -> float | None:
+    values = [value(sample.work) for sample in samples if sample.failure is None]
+    known = [item for item in values if item is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _blind(decrypts: float | None, encrypts: float | None) -> bool | None:
+    if decrypts or encrypts:
+        return False
+    return None if decrypts is None or encrypts is None else True

@@ -1,0 +1,39 @@
+#!/bin/sh
+# tools/fetch_debs.sh DEST SUITE PACKAGE...: unpacks Debian packages of a suite into the folder DEST.
+# Uses the archive that this machine's apt already uses and checks its signatures, but keeps lists and
+# caches of its own: nothing of the system is changed, and root is not needed. Packages that the suite
+# does not have are left out.
+set -eu
+dest=$1 suite=$2
+shift 2
+
+keys=/usr/share/keyrings/debian-archive-keyring.gpg
+for need in apt-get dpkg "$keys"; do
+    command -v "$need" >/dev/null 2>&1 || [ -r "$need" ] || { echo "fetch_debs: $need is missing; this needs a Debian machine" >&2; exit 1; }
+done
+# shellcheck disable=SC2016 # apt expands it
+archive=$(apt-get indextargets --format '$(REPO_URI)' | grep -v security | head -n 1)
+[ -n "$archive" ] || { echo "fetch_debs: apt knows no archive; look into /etc/apt/sources.list" >&2; exit 1; }
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/debs" "$dest"
+: >"$work/status"
+echo "deb [signed-by=$keys] $archive $suite main" >"$work/sources.list"
+
+# Sandbox::User: apt started by root would download as a user who cannot enter the private folder.
+apt() {
+    apt-get -qq -o Dir::State::Lists="$work/lists" -o Dir::State::Status="$work/status" -o Dir::Cache="$work/cache" \
+        -o Dir::Etc::SourceList="$work/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+        -o Dir::Etc::PreferencesParts=/dev/null -o APT::Sandbox::User="$(id -un)" -o Acquire::Languages=none \
+        -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false -o Acquire::Retries=2 "$@"
+}
+
+apt update >"$work/log" 2>&1 || { tail -n 3 "$work/log" >&2; exit 1; }
+for package in "$@"; do
+    (cd "$work/debs" && apt download "$package" >>"$work/log" 2>&1) || true
+done
+for deb in "$work"/debs/*.deb; do
+    [ -e "$deb" ] || { tail -n 3 "$work/log" >&2; exit 1; }
+    dpkg -x "$deb" "$dest"
+done

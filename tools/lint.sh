@@ -1,0 +1,14 @@
+#!/bin/sh
+# Formatting, lint and types. Needs an environment made by `make setup`.
+set -eu
+cd "$(dirname "$0")/.."
+
+step() {
+    echo "$1 ..." >&2
+    shift
+    # Cut to what went wrong: pytest's summary shall be what a reader sees last.
+    "$@" || { echo "lint: '$*' found something; mend it, then start again." >&2; exit 1; }
+}
+step "Formatting" .venv/bin/ruff format --quiet --check .
+step "Lint" .venv/bin/ruff check --quiet .
+step "Types" .venv/bin/mypy --no-error-summary

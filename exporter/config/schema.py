@@ -1,7 +1,7 @@
 """What an operator can configure, as strict models: unknown keys are refused, secrets are hidden.
 
 Every field has a description; `config.example.yaml` and `docs/configuration.md` are generated from
-them. A target's own class belongs to its engine (`engines/<name>/settings.py`); `settings_type` joins
+them. An `examples` entry is what they show where the default depends on the machine. A target's own class belongs to its engine (`engines/<name>/settings.py`); `settings_type` joins
 them into one model.
 """
 
@@ -10,11 +10,22 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, Union
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    create_model,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from exporter.domain.model import Operation, Phase
 
@@ -29,11 +40,28 @@ def parse_duration(value: object) -> object:
     if isinstance(value, str):
         match = _DURATION.fullmatch(value.strip())
         if not match:
-            raise ValueError("write a duration as 250ms, 10s, 5m, 1h or 2d")
+            raise ValueError("this is no duration; write it as 250ms, 10s, 5m, 1h or 2d")
         return float(match[1]) * _UNITS[match[2]]
     return value
 
 
+def format_duration(seconds: float) -> str:
+    """The shortest text that `parse_duration` reads as exactly this many seconds, such as `14d`."""
+    for unit in ("d", "h", "m", "s"):
+        if seconds >= _UNITS[unit] and seconds % _UNITS[unit] == 0:
+            return f"{seconds / _UNITS[unit]:.0f}{unit}"
+    milliseconds = round(seconds * 1000, 6)
+    return f"{milliseconds:g}ms" if seconds < 1 else f"{seconds:g}s"
+
+
+def _location(value: object) -> object:
+    if isinstance(value, str) and (not value.strip() or "\0" in value):
+        raise ValueError("a path must not be empty; write one, or remove the key")
+    return value
+
+
+Location = Annotated[Path, BeforeValidator(_location)]
+"""A path. The loader makes it absolute: relative to the folder of the configuration file."""
 Duration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0, allow_inf_nan=False)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,62}$")]
 
@@ -49,16 +77,16 @@ class OperationSettings(Strict):
 
     samples: int = Field(20, ge=1, le=200)
     """Individually timed queries for each twin in a tick. Scans and batches use 1."""
-    timeout: Duration = 2.0
+    timeout: Duration = Field(2.0, ge=0.01, le=600)
     """Hard deadline of one query, the same for both twins. A query that takes longer is cancelled and counts as infinitely slow."""
 
 
 class IntervalSettings(Strict):
     """How often each collector runs on each target."""
 
-    canary: Duration = Field(10.0, ge=1)
+    canary: Duration = Field(10.0, ge=1, le=3600)
     """Paired canary queries. Each target has a fixed phase within the interval, so that targets do not run all at once."""
-    encryption_state: Duration = Field(60.0, ge=1)
+    encryption_state: Duration = Field(60.0, ge=1, le=86400)
     """Keystore, inventory of encrypted objects, and which twin is really encrypted."""
 
 
@@ -98,13 +126,18 @@ class TargetSettings(Strict):
 
     @model_validator(mode="after")
     def _pairs_and_operations_are_unique(self) -> Self:
-        _refuse_duplicates("pair", [pair.name for pair in self.pairs])
-        _refuse_duplicates("operation", list(self.operations))
+        _refuse_duplicates("pairs", [pair.name for pair in self.pairs], ("name",))
+        _refuse_duplicates("operations", list(self.operations))
         return self
 
     def resolved(self, state_directory: Path) -> Self:
         """The same target with its defaults filled in that depend on the state directory."""
         return self
+
+    @property
+    def claims(self) -> tuple[Path, ...]:
+        """Paths that no other target may use, after `resolved`."""
+        return ()
 
     @property
     def canary_operations(self) -> tuple[Operation, ...]:
@@ -120,27 +153,27 @@ class WebSettings(Strict):
     """TCP port."""
     max_connections: int = Field(256, ge=4, le=10_000)
     """Connections that are kept open at once; more are closed at once."""
-    header_timeout: Duration = 5.0
+    header_timeout: Duration = Field(5.0, ge=0.1, le=600)
     """A client that has not sent its whole request by then is disconnected."""
-    max_series: int = Field(50_000, ge=100)
+    max_series: int = Field(50_000, ge=100, le=10_000_000)
     """Cap on exported series; what goes beyond is left out and counted."""
 
 
 class HistorySettings(Strict):
     """What survives a restart."""
 
-    path: Path | None = None
+    path: Location | None = Field(None, examples=["/var/lib/tde-exporter/history.db"])
     """SQLite file of the history. Default: `history.db` in the state directory."""
-    retention: Duration = Field(14 * 86400.0, ge=3600)
+    retention: Duration = Field(14 * 86400.0, ge=3600, le=3660 * 86400.0)
     """How long observations, aggregated per 5 minutes, are kept."""
 
 
 class ProbeSettings(Strict):
     """The processes that run the canaries, apart from the one that serves."""
 
-    processes: int = Field(default_factory=lambda: min(os.cpu_count() or 1, 8), ge=1, le=64)
+    processes: int = Field(default_factory=lambda: min(os.cpu_count() or 1, 8), ge=1, le=64, examples=[2])
     """Number of probe processes; the targets are shared out between them. Default: one for each core, at most 8."""
-    heartbeat_timeout: Duration = Field(15.0, ge=2)
+    heartbeat_timeout: Duration = Field(15.0, ge=2, le=3600)
     """A probe process that is silent for this long is killed and started again."""
 
 
@@ -153,11 +186,17 @@ class LogSettings(Strict):
     """How a message is written."""
 
 
-def default_state_directory() -> Path:
-    """systemd's state directory where there is one, else the user's (XDG base directories)."""
-    if given := os.environ.get("STATE_DIRECTORY"):
+def default_state_directory(environ: Mapping[str, str] = os.environ) -> Path:
+    """systemd's state directory where there is one, else the user's (XDG base directories, which must be absolute).
+
+    Raises RuntimeError where neither is known, for the user has no home.
+    """
+    if given := environ.get("STATE_DIRECTORY"):
         return Path(given.split(":")[0])
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    base = environ.get("XDG_STATE_HOME", "")
+    if not base.startswith("/"):
+        home = environ.get("HOME", "")
+        base = str((Path(home) if home.startswith("/") else Path.home()) / ".local" / "state")
     return Path(base) / "tde-exporter"
 
 
@@ -182,11 +221,14 @@ class Settings(BaseSettings):
         frozen=True,
         hide_input_in_errors=True,
         use_attribute_docstrings=True,
+        validate_default=True,
     )
 
-    state_directory: Path = Field(default_factory=default_state_directory)
+    state_directory: Location = Field(
+        default_factory=lambda: default_state_directory(), examples=["/var/lib/tde-exporter"]
+    )
     """Where the history and the embedded database live. Default: the service manager's or the user's state directory."""
-    targets: tuple[TargetSettings, ...] = Field(min_length=1)
+    targets: tuple[SerializeAsAny[TargetSettings], ...] = Field(min_length=1)
     """The monitored databases."""
     operations: dict[Operation, OperationSettings] = Field(default_factory=dict)
     """How canary operations are measured; what is not named keeps its default."""
@@ -203,13 +245,38 @@ class Settings(BaseSettings):
     log: LogSettings = LogSettings()
     """Messages on standard error."""
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Only what is given: the loader adds file and environment, for it must name line or variable of every problem."""
+        return (init_settings,)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as plain `Settings`: a probe process cannot import the class that `settings_type` made."""
+        return _thaw, (self.__getstate__(),)
+
+    @field_validator("operations", mode="after")
+    @classmethod
+    def _operations_are_complete(cls, given: dict[Operation, OperationSettings]) -> dict[Operation, OperationSettings]:
+        complete = default_operation_settings()
+        for operation, settings in given.items():
+            named = {key: getattr(settings, key) for key in settings.model_fields_set}
+            complete[operation] = complete[operation].model_copy(update=named)
+        return complete
+
     @model_validator(mode="after")
     def _target_names_are_unique(self) -> Self:
-        _refuse_duplicates("target", [target.name for target in self.targets])
+        _refuse_duplicates("targets", [target.name for target in self.targets], ("name",))
         return self
 
     def operation(self, operation: Operation) -> OperationSettings:
-        return self.operations.get(operation) or default_operation_settings()[operation]
+        return self.operations[operation]
 
     def target(self, name: str) -> TargetSettings | None:
         return next((target for target in self.targets if target.name == name), None)
@@ -226,12 +293,27 @@ class Settings(BaseSettings):
 
 
 def settings_type(target_types: Mapping[str, type[TargetSettings]]) -> type[Settings]:
-    """`Settings` whose targets are of the given classes, told apart by their key `engine`."""
-    union: Any = Annotated[Union[tuple(target_types.values())], Field(discriminator="engine")]  # noqa: UP007
-    return create_model("Settings", __base__=Settings, targets=(tuple[union, ...], Field(min_length=1)))
+    """`Settings` whose targets are of the given classes (at least one), told apart by their key `engine`."""
+    return _settings_type(tuple(target_types.values()))
 
 
-def _refuse_duplicates(what: str, names: list[Any]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"two {what}s are named '{name}'; give each its own name")
+@cache
+def _settings_type(classes: tuple[type[TargetSettings], ...]) -> type[Settings]:
+    union: Any = Annotated[Union[classes], Field(discriminator="engine")] if len(classes) > 1 else classes[0]  # noqa: UP007
+    return create_model("Settings", __base__=Settings, targets=(tuple[union, ...], Settings.model_fields["targets"]))
+
+
+def _thaw(state: dict[Any, Any]) -> Settings:
+    settings = Settings.__new__(Settings)
+    settings.__setstate__(state)
+    return settings
+
+
+def _refuse_duplicates(section: str, names: list[Any], key: tuple[str, ...] = ()) -> None:
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            raise PydanticCustomError(
+                "duplicate_name",
+                "the name '{name}' is given to two {section}",
+                {"name": str(name), "section": section, "at": (section, position, *key)},
+            )

@@ -4,6 +4,7 @@
 
     TdeExporterError
     ├── ConfigError                 the operator must change something; `remedy` says what
+    │   ├── ConfigErrors            several of them, found in one go
     │   └── SecretError             a secret file or variable is missing or unreadable
     ├── HistoryError                the history file cannot be used
     ├── ProbeProcessError           the probe process does not do what was asked
@@ -27,6 +28,7 @@ The second column is the closed set of the `reason` label (see `Reason`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import ClassVar
 
@@ -63,7 +65,19 @@ class ConfigError(TdeExporterError):
     def __init__(self, problem: str, *, where: str = "", remedy: str = "") -> None:
         self.problem, self.where, self.remedy = problem, where, remedy
         line = f"{where}: {problem}" if where else problem
-        super().__init__(f"{line}. {remedy}" if remedy else line)
+        stop = "" if line.endswith("?") else "."
+        super().__init__(f"{line}{stop} {remedy}" if remedy else line)
+
+
+class ConfigErrors(ConfigError):
+    """One or more problems found in one go, in the order of the file; `str()` is one line for each."""
+
+    def __init__(self, problems: Iterable[ConfigError]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    def __reduce__(self) -> tuple[type[ConfigErrors], tuple[tuple[ConfigError, ...]]]:
+        return ConfigErrors, (self.problems,)
 
 
 class SecretError(ConfigError):

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
-from exporter.config.schema import PairSettings, TargetSettings
+from exporter.config.schema import Location, PairSettings, TargetSettings
 from exporter.domain.model import Operation
 
 
@@ -32,13 +32,17 @@ class Target(TargetSettings):
     """An embedded SQLite with page encryption."""
     pairs: tuple[Pair, ...] = (Pair(name="phonebook"),)
     """The twins to build and compare."""
-    directory: Path | None = None
+    directory: Location | None = Field(None, examples=["/var/lib/tde-exporter/targets/embedded"])
     """Where the twin files live. Default: a folder named after the target in the state directory."""
     cipher: Literal["aes256cbc", "aes128cbc", "chacha20", "sqlcipher", "ascon128", "aegis"] = "aes256cbc"
     """Page cipher of the encrypted twin. `sqlcipher` authenticates every page and costs more, `chacha20` suits processors without AES instructions."""
-    key_file: Path | None = None
+    key_file: Location | None = Field(None, examples=["/var/lib/tde-exporter/targets/embedded/key"])
     """File of the 32-byte raw key, in 64 hexadecimal digits; made with mode 0600 if it does not exist and nothing is encrypted yet. Default: `key` beside the twin files."""
 
     def resolved(self, state_directory: Path) -> Self:
         directory = self.directory or state_directory / "targets" / self.name
         return self.model_copy(update={"directory": directory, "key_file": self.key_file or directory / "key"})
+
+    @property
+    def claims(self) -> tuple[Path, ...]:
+        return (self.directory,) if self.directory else ()

@@ -1,0 +1,128 @@
+"""The one table of metrics: what this exporter exposes, with type, labels and meaning.
+
+Nothing is exposed that is not written here; `docs/metrics.md` is generated from it, and dashboards and
+alerts are checked against it. The order is the order of the page, and so of importance: when a page
+has more series than allowed, what comes last is left out first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """How Prometheus shall read a metric; `info` is a gauge that is always 1 and carries facts as labels."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    HISTOGRAM = "histogram"
+    INFO = "info"
+
+
+class Section(StrEnum):
+    """The chapters of the reference."""
+
+    TARGET = "Target"
+    EXPORTER = "The exporter itself"
+    PAIR = "Twin pairs"
+    OVERHEAD = "Overhead"
+    ENCRYPTION = "Encryption state"
+    CANARY = "Canary"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric family. `name` is the full name of its samples (counters end in `_total`).
+
+    `help` is one line. `unit` is a word for people (`seconds`, `samples`, ``). `buckets` are the upper
+    bounds of a histogram without +Inf.
+    """
+
+    name: str
+    kind: Kind
+    section: Section
+    help: str
+    labels: tuple[str, ...] = ()
+    unit: str = ""
+    buckets: tuple[float, ...] = ()
+
+
+WINDOW = "1h"
+"""The window of the published statistics, as its label says."""
+
+LATENESS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+NOISE_BUCKETS = (1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1)
+
+_TARGET = ("target", "engine")
+_PAIR = (*_TARGET, "pair")
+_OPERATION = (*_PAIR, "operation")
+_SIDE = (*_OPERATION, "variant")
+_RATIO = (*_OPERATION, "percentile", "window")
+
+_ENTRIES = (
+    # -- target ------------------------------------------------------------------------------------------
+    Metric("tde_target_up", Kind.GAUGE, Section.TARGET, "1 when the last attempt to reach and use the database worked, else 0; 0 before the first success; absent while its probe process is down, for then nobody knows.", _TARGET),
+    Metric("tde_target_info", Kind.INFO, Section.TARGET, "Facts about the database, found at the last connect.", (*_TARGET, "flavor", "version", "role", "open_mode", "edition")),
+    Metric("tde_target_connects_total", Kind.COUNTER, Section.TARGET, "Sessions opened.", _TARGET, "sessions"),
+    Metric("tde_target_connect_seconds_total", Kind.COUNTER, Section.TARGET, "Time spent on opening sessions that were opened; it is never part of a canary's time.", _TARGET, "seconds"),
+    Metric("tde_target_connection_errors_total", Kind.COUNTER, Section.TARGET, "Sessions that could not be opened or were lost, by reason. connect, auth, tls, timeout and unavailable start at 0, other reasons appear when they occur.", (*_TARGET, "reason"), "errors"),
+    # -- the exporter itself -----------------------------------------------------------------------------
+    Metric("tde_exporter_build_info", Kind.INFO, Section.EXPORTER, "Version of the exporter and of its Python.", ("version", "python")),
+    Metric("tde_exporter_series", Kind.GAUGE, Section.EXPORTER, "Samples on this page.", (), "samples"),
+    Metric("tde_exporter_series_refused_total", Kind.COUNTER, Section.EXPORTER, "Samples left out of pages because of the cap web.max_series, summed over all renderings.", (), "samples"),
+    Metric("tde_exporter_page_errors_total", Kind.COUNTER, Section.EXPORTER, "Renderings of the page that failed; the last good page is served until it is too old.", (), "renderings"),
+    Metric("tde_exporter_page_render_seconds", Kind.GAUGE, Section.EXPORTER, "What the previous rendering of the page took.", (), "seconds"),
+    Metric("tde_exporter_probe_process_up", Kind.GAUGE, Section.EXPORTER, "1 while the probe process runs and reports. While it is 0, the gauges of its targets are absent.", ("process",)),
+    Metric("tde_exporter_probe_process_starts_total", Kind.COUNTER, Section.EXPORTER, "How often the probe process was started; more than once means that it was killed or died.", ("process",), "starts"),
+    Metric("tde_exporter_lanes_abandoned_total", Kind.COUNTER, Section.EXPORTER, "Lanes given up because a call into a driver did not come back and could not be cancelled.", (), "lanes"),
+    Metric("tde_exporter_clock_steps_total", Kind.COUNTER, Section.EXPORTER, "Steps of the wall clock that were seen and mended.", (), "steps"),
+    Metric("tde_exporter_messages_dropped_total", Kind.COUNTER, Section.EXPORTER, "Results of probe processes that were lost because the serving process did not take them in time.", (), "messages"),
+    Metric("tde_exporter_runs_skipped_total", Kind.COUNTER, Section.EXPORTER, "Planned runs that did not happen: the lane was busy, the time was missed, the budget was used up, or the lane was abandoned.", ("reason",), "runs"),
+    Metric("tde_exporter_schedule_lateness_seconds", Kind.HISTOGRAM, Section.EXPORTER, "Time from the planned to the real start of scheduled runs.", (), "seconds", LATENESS_BUCKETS),
+    Metric("tde_exporter_timer_noise_seconds", Kind.HISTOGRAM, Section.EXPORTER, "Time of a canary that does nothing: differences below this noise floor cannot be seen.", (), "seconds", NOISE_BUCKETS),
+    Metric("tde_exporter_state_bytes", Kind.GAUGE, Section.EXPORTER, "Size of the history on disk.", (), "bytes"),
+    Metric("tde_exporter_state_errors_total", Kind.COUNTER, Section.EXPORTER, "Failures to read or write the history.", (), "errors"),
+    Metric("tde_exporter_collector_success", Kind.GAUGE, Section.EXPORTER, "1 when the collector's last run succeeded and the next one is not overdue by more than one of its intervals, else 0.", ("target", "collector")),
+    Metric("tde_exporter_collector_duration_seconds", Kind.GAUGE, Section.EXPORTER, "What the collector's last run took.", ("target", "collector"), "seconds"),
+    Metric("tde_exporter_collector_last_success_timestamp_seconds", Kind.GAUGE, Section.EXPORTER, "When the collector last succeeded, Unix time.", ("target", "collector"), "seconds"),
+    Metric("tde_exporter_invalid_values_total", Kind.COUNTER, Section.EXPORTER, "Values from an engine that cannot be true (not a number, infinite, negative, unknown name); they were ignored.", ("target",), "values"),
+    # -- pairs -------------------------------------------------------------------------------------------
+    Metric("tde_pair_valid", Kind.GAUGE, Section.PAIR, "1 when the twins hold the same data and the pair matches its phase. While it is 0 there is no overhead.", _PAIR),
+    Metric("tde_pair_info", Kind.INFO, Section.PAIR, "Facts about the pair: what is encrypted and how, which clock decides, where CPU and decrypt counts come from, which costs of encryption the plain twin pays as well.", (*_PAIR, "scope", "phase", "algorithm", "clock", "cpu_source", "decrypt_source", "shared_costs")),
+    Metric("tde_pair_rows", Kind.GAUGE, Section.PAIR, "Rows of the twin.", (*_PAIR, "variant"), "rows"),
+    Metric("tde_pair_rows_per_block", Kind.GAUGE, Section.PAIR, "Rows of the twin per block: encryption of columns costs per row, of blocks per block.", (*_PAIR, "variant"), "rows"),
+    # -- overhead ----------------------------------------------------------------------------------------
+    Metric("tde_overhead_ratio", Kind.GAUGE, Section.OVERHEAD, "Latency encrypted / plain at the percentile (1 is no overhead), by paired exceedance. Absent below the sample gate. With tde_canary_blind 1 it is true, but says nothing about encryption.", _RATIO, "ratio"),
+    Metric("tde_overhead_ratio_lower", Kind.GAUGE, Section.OVERHEAD, "Lower bound of the two-sided 95 % interval of tde_overhead_ratio; absent where the samples give none.", _RATIO, "ratio"),
+    Metric("tde_overhead_ratio_upper", Kind.GAUGE, Section.OVERHEAD, "Upper bound of the two-sided 95 % interval of tde_overhead_ratio; absent where the samples give none.", _RATIO, "ratio"),
+    Metric("tde_overhead_samples", Kind.GAUGE, Section.OVERHEAD, "Individually timed queries in the window.", (*_SIDE, "window"), "samples"),
+    Metric("tde_overhead_cpu_ratio", Kind.GAUGE, Section.OVERHEAD, "CPU encrypted / plain: the noise-robust twin of the latency ratio.", (*_OPERATION, "window"), "ratio"),
+    Metric("tde_overhead_cpu_ratio_lower", Kind.GAUGE, Section.OVERHEAD, "Lower bound of the two-sided 95 % interval of tde_overhead_cpu_ratio.", (*_OPERATION, "window"), "ratio"),
+    Metric("tde_overhead_cpu_ratio_upper", Kind.GAUGE, Section.OVERHEAD, "Upper bound of the two-sided 95 % interval of tde_overhead_cpu_ratio.", (*_OPERATION, "window"), "ratio"),
+    Metric("tde_overhead_order_bias_ratio", Kind.GAUGE, Section.OVERHEAD, "Self-test: median overhead of ticks that began encrypted / of those that began plain; far from 1 means that the order of the queries decides, not encryption.", _OPERATION, "ratio"),
+    # -- encryption state --------------------------------------------------------------------------------
+    Metric("tde_keystore_state", Kind.GAUGE, Section.ENCRYPTION, "State of the keystore: 1 for the state it is in, 0 for the others.", (*_TARGET, "keystore", "state")),
+    Metric("tde_keystore_info", Kind.INFO, Section.ENCRYPTION, "Facts about the keystore; raw is the engine's own word, seen_from the vantage.", (*_TARGET, "keystore", "type", "mode", "raw", "seen_from")),
+    Metric("tde_master_key_activation_timestamp_seconds", Kind.GAUGE, Section.ENCRYPTION, "When the active master key was activated, Unix time.", (*_TARGET, "keystore"), "seconds"),
+    Metric("tde_objects", Kind.GAUGE, Section.ENCRYPTION, "Inventory: objects of a kind by state of encryption.", (*_TARGET, "kind", "state"), "objects"),
+    # -- canary ------------------------------------------------------------------------------------------
+    Metric("tde_canary_runs_total", Kind.COUNTER, Section.CANARY, "Individually timed canary queries attempted, failed ones included. The dense snapshot at the start is not counted.", _SIDE, "runs"),
+    Metric("tde_canary_run_failures_total", Kind.COUNTER, Section.CANARY, "Canary queries that failed, by reason. timeout starts at 0, other reasons appear when they occur.", (*_SIDE, "reason"), "runs"),
+    Metric("tde_canary_last_success_timestamp_seconds", Kind.GAUGE, Section.CANARY, "When a canary query last succeeded, Unix time.", _SIDE, "seconds"),
+    Metric("tde_canary_blind", Kind.GAUGE, Section.CANARY, "1 when the encrypted runs of the last hour passed nothing through the cipher: their overhead says nothing. Absent where decrypts cannot be counted.", _OPERATION),
+    Metric("tde_canary_contended_total", Kind.COUNTER, Section.CANARY, "Ticks left out of the statistics because the exporter itself was in the way.", _TARGET, "ticks"),
+    Metric("tde_canary_load_ratio", Kind.GAUGE, Section.CANARY, "Share of wall time in the last hour during which this target was executing canary queries.", _TARGET, "ratio"),
+    Metric("tde_canary_load_limit_ratio", Kind.GAUGE, Section.CANARY, "The configured limit of tde_canary_load_ratio.", _TARGET, "ratio"),
+    Metric("tde_canary_latency_seconds", Kind.GAUGE, Section.CANARY, "Exact percentile of the time of canary queries in the window, by the clock that decides. Absent when so many failed that the percentile is not finite.", (*_SIDE, "percentile", "window"), "seconds"),
+    Metric("tde_canary_cold_ratio", Kind.GAUGE, Section.CANARY, "Share of canary queries in the last hour that touched storage.", _SIDE, "ratio"),
+    Metric("tde_canary_cpu_seconds_total", Kind.COUNTER, Section.CANARY, "CPU time of the server (of the thread, for the embedded engine) spent in the runs.", _SIDE, "seconds"),
+    Metric("tde_canary_server_seconds_total", Kind.COUNTER, Section.CANARY, "Time of the runs as the server itself reports it.", _SIDE, "seconds"),
+    Metric("tde_canary_blocks_read_total", Kind.COUNTER, Section.CANARY, "Blocks physically read in the runs.", _SIDE, "blocks"),
+    Metric("tde_canary_decrypts_total", Kind.COUNTER, Section.CANARY, "Blocks or values decrypted in the runs; source tells whether the engine counts them (counter) or they are derived (proxy).", (*_SIDE, "unit", "source"), "blocks or values"),
+    Metric("tde_canary_encrypts_total", Kind.COUNTER, Section.CANARY, "Blocks or values encrypted in the runs; source as for decrypts.", (*_SIDE, "unit", "source"), "blocks or values"),
+    Metric("tde_canary_phase_seconds_total", Kind.COUNTER, Section.CANARY, "Time of the successful runs by phase: execute, fetch, and commit for operations that write. Connecting is tde_target_connect_seconds_total.", (*_SIDE, "phase"), "seconds"),
+)  # fmt: skip
+
+CATALOGUE: dict[str, Metric] = {metric.name: metric for metric in _ENTRIES}
+"""Every metric by name, in the order of the page."""

@@ -1,0 +1,206 @@
+"""The parent's accumulator: every message of the probe processes goes in, views come out."""
+
+from __future__ import annotations
+
+import platform
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from types import MappingProxyType
+
+from exporter import __version__
+from exporter.config.schema import Settings
+from exporter.domain.clock import Clock
+from exporter.domain.model import SeriesKey, Snapshot
+from exporter.exposition.catalogue import LATENESS_BUCKETS, NOISE_BUCKETS
+from exporter.exposition.counters import Histogram
+from exporter.exposition.screening import count
+from exporter.exposition.statistics import Statistics
+from exporter.exposition.target_book import TargetBook
+from exporter.exposition.view import ExporterView, View
+from exporter.overhead.snapshot import SnapshotRow, summarise
+from exporter.overhead.windows import Block
+from exporter.probing.messages import (
+    Beat,
+    Building,
+    CollectorDone,
+    PairChecked,
+    SnapshotDone,
+    StateRead,
+    TargetFailed,
+    TargetReached,
+    TickDone,
+    ToParent,
+)
+
+SKIP_REASONS = ("busy", "missed", "budget", "abandoned")
+"""The closed set of causes for which a planned run does not happen."""
+
+
+class Ledger:
+    """Counts what happened and knows what is true now. Thread-safe.
+
+    Rules, in short: unknown is never 0; counters of known label sets start at 0 (not those of every
+    possible failure: thirteen reasons for each side of each operation would be half of a target's
+    series, so only timeouts start at 0); gauges of a target that cannot be read are gone after two
+    intervals of the collector they come from; overhead exists only while its pair is valid; what
+    cannot be true is ignored and counted.
+
+    `apply`, `process_up` and the state methods take microseconds; `view`, `blocks` and
+    `snapshot_rows` may take tenths of a second and keep none of the others waiting.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._books = {target.name: TargetBook(settings, target) for target in settings.targets}
+        phases = {
+            SeriesKey(target.name, pair.name, operation): pair.phase
+            for target in settings.targets
+            for pair in target.pairs
+            for operation in target.canary_operations
+        }
+        self._statistics = Statistics(phases, clock)
+        self._snapshots: dict[str, Snapshot] = {}
+        self._rows: dict[str, tuple[Snapshot, tuple[SnapshotRow, ...]]] = {}
+        self._serves: dict[int, set[str]] = {}
+        self._processes: dict[int, bool] = {}
+        self._starts: Counter[int] = Counter()
+        self._skipped = Counter(dict.fromkeys(SKIP_REASONS, 0))
+        self._lateness, self._noise = Histogram(LATENESS_BUCKETS), Histogram(NOISE_BUCKETS)
+        self._abandoned = self._clock_steps = self._dropped = self._state_errors = 0
+        self._state_bytes: int | None = None
+
+    # -- what comes in -----------------------------------------------------------------------------------
+
+    def apply(self, message: ToParent, process: int) -> None:
+        """Take one message of a probe process; what concerns nobody configured is ignored."""
+        with self._lock:
+            now = self._clock.monotonic()
+            if isinstance(message, Beat):
+                self._beat(message)
+                return
+            target = _target_of(message)
+            if book := self._books.get(target):
+                self._serves.setdefault(process, set()).add(target)
+                self._note(book, message, now)
+
+    def assign(self, process: int, targets: Iterable[str]) -> None:
+        """Say beforehand which targets a probe process serves; otherwise its messages tell."""
+        with self._lock:
+            self._serves.setdefault(process, set()).update(targets)
+            self._processes.setdefault(process, False)
+
+    def process_up(self, process: int, up: bool) -> None:
+        """A probe process came up or went down; when it is down, nothing is known about its targets."""
+        with self._lock:
+            self._starts[process] += up and not self._processes.get(process, False)
+            self._processes[process] = up
+            if not up:
+                for target in self._serves.get(process, ()):
+                    if book := self._books.get(target):
+                        book.lost()
+
+    def restore(self, key: SeriesKey, block: Block) -> None:
+        """Take a block of observations from the history."""
+        self._statistics.restore(key, block)
+
+    def state_size(self, size: int) -> None:
+        """Size of the history on disk in bytes."""
+        with self._lock:
+            self._state_bytes = count(size)
+
+    def state_failed(self) -> None:
+        """The history could not be read or written."""
+        with self._lock:
+            self._state_errors += 1
+
+    # -- what comes out ----------------------------------------------------------------------------------
+
+    def blocks(self) -> list[tuple[SeriesKey, Block]]:
+        """All blocks of observations, for the history."""
+        return self._statistics.blocks()
+
+    def snapshot_rows(self, target: str) -> tuple[SnapshotRow, ...]:
+        """The latest dense measurement of a target, judged; empty when there was none."""
+        with self._lock:
+            snapshot = self._snapshots.get(target)
+            cached = self._rows.get(target)
+        if snapshot is None:
+            return ()
+        if cached is not None and cached[0] is snapshot:
+            return cached[1]
+        rows = summarise(snapshot)
+        with self._lock:
+            self._rows[target] = (snapshot, rows)
+        return rows
+
+    def view(self) -> View:
+        """Everything as it is now."""
+        summaries = self._statistics.summaries()
+        rows = {target: self.snapshot_rows(target) for target in self._books}
+        with self._lock:
+            now = self._clock.monotonic()
+            targets = tuple(book.view(now, summaries, rows[name]) for name, book in self._books.items())
+            return View(self._clock.wall(), targets, self._exporter_view())
+
+    # -- steps -------------------------------------------------------------------------------------------
+
+    def _note(self, book: TargetBook, message: ToParent, now: float) -> None:
+        match message:
+            case TickDone(tick):
+                if (usable := book.tick(tick, now)) is not None:
+                    self._statistics.offer(usable)
+            case TargetReached():
+                book.reached(message, now)
+            case TargetFailed():
+                book.failed(message)
+            case PairChecked():
+                book.pair_checked(message, now)
+            case StateRead():
+                book.state_read(message, now)
+            case CollectorDone():
+                book.collector_done(message, now)
+            case Building():
+                book.building(message, now)
+            case SnapshotDone(snapshot):
+                self._snapshots[snapshot.target] = book.snapshot_done(snapshot, now)
+            case _:
+                raise TypeError(f"a probe process does not say {type(message).__name__}")
+
+    def _beat(self, beat: Beat) -> None:
+        self._lateness.observe(beat.lateness)
+        self._noise.observe(beat.noise)
+        for (_, cause), runs in beat.skipped.items():
+            if cause in self._skipped:
+                self._skipped[cause] += max(0, runs)
+        self._abandoned += max(0, beat.abandoned)
+        self._clock_steps += max(0, beat.clock_steps)
+        self._dropped += max(0, beat.dropped)
+        for target, share in beat.load_ratios.items():
+            if book := self._books.get(target):
+                book.load(share)
+
+    def _exporter_view(self) -> ExporterView:
+        return ExporterView(
+            version=__version__,
+            python=platform.python_version(),
+            processes=MappingProxyType(dict(self._processes)),
+            process_starts=MappingProxyType({process: self._starts[process] for process in self._processes}),
+            skipped=MappingProxyType(dict(self._skipped)),
+            lateness=self._lateness.view(),
+            noise=self._noise.view(),
+            lanes_abandoned=self._abandoned,
+            clock_steps=self._clock_steps,
+            messages_dropped=self._dropped,
+            state_bytes=self._state_bytes,
+            state_errors=self._state_errors,
+        )
+
+
+def _target_of(message: ToParent) -> str:
+    if isinstance(message, TickDone):
+        return message.tick.target
+    if isinstance(message, SnapshotDone):
+        return message.snapshot.target
+    return "" if isinstance(message, Beat) else message.target

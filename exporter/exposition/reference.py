@@ -1,0 +1,75 @@
+"""`docs/metrics.md`, made from the catalogue so that it cannot be wrong."""
+
+from __future__ import annotations
+
+from exporter.domain.errors import Reason
+from exporter.domain.model import KeystoreState
+from exporter.exposition.catalogue import CATALOGUE, WINDOW, Kind, Metric, Section
+
+_HEAD = f"""# Metrics
+
+<!-- Generated from exporter/exposition/catalogue.py by tools/generate_references.py; do not edit. -->
+
+What `/metrics` shows, in base units. `/metrics` never asks a database: it hands out the newest page, which
+is rendered when something changed. OpenMetrics and the older text format are served by negotiation.
+
+## How to read it
+
+- **Unknown is not zero.** What could not be read has no sample. A counter that an engine cannot fill does
+  not exist; a bound that the samples do not give does not exist.
+- **Gauges expire.** When a target cannot be read, its gauges are gone after two intervals of the collector
+  that they come from (`intervals.canary` or `intervals.encryption_state`, 3 seconds at least). Counters,
+  `tde_target_up` and everything named `_timestamp_seconds` stay. While its probe process is down, all
+  gauges of a target are absent at once, `tde_target_up` too: nobody knows.
+- **Overhead exists only while its pair is valid** (`tde_pair_valid` is 1), and starts anew when something
+  changed that must not be mixed: another key, another algorithm, other data.
+- **A ratio comes with its interval.** `_lower` and `_upper` are the two-sided 95 % interval. A ratio whose
+  lower bound is not above 1 has not been shown to cost anything. Where `tde_canary_blind` is 1 the ratio
+  is a true measurement, but of nothing encrypted.
+- **Counters start at 0** for every configured pair, operation and variant. Reasons of failures appear when
+  they first occur, except for those that their text names.
+
+## Labels
+
+| label | values |
+|---|---|
+| `target` | configured name of the database |
+| `engine` | kind of database |
+| `pair` | configured name of the twin pair |
+| `operation` | name of the canary operation |
+| `variant` | `encrypted` or `plain`: what verification found, whatever the configuration says |
+| `percentile` | `50`, `99` |
+| `window` | `{WINDOW}` |
+| `phase` | of a canary query: `execute`, `fetch`, `commit`; in `tde_pair_info`: `aa` (both twins still plain), `enabled` |
+| `reason` | {", ".join(f"`{reason.value}`" for reason in Reason)}; for skipped runs `busy`, `missed`, `budget`, `abandoned` |
+| `unit`, `source` | what is counted (`block`, `value`), and whether the engine counts it (`counter`) or it is derived (`proxy`) |
+| `state` | of a keystore: {", ".join(f"`{state.value}`" for state in KeystoreState)}, all always present; of objects: `encrypted`, `plain`, `pending`, `in_progress`, `unknown` |
+| `collector` | `canary`, `encryption_state` |
+| `process` | number of the probe process |
+"""
+
+_TAIL = """## Of the Python client library
+
+`process_*` (CPU, memory, open files of the serving process) and `python_*` (version, garbage collection).
+Created-timestamp series are not exposed.
+"""
+
+
+def markdown() -> str:
+    """The whole reference."""
+    return "\n".join([_HEAD, *(_section(section) for section in Section), _TAIL])
+
+
+def _section(section: Section) -> str:
+    rows = [_row(metric) for metric in CATALOGUE.values() if metric.section is section]
+    return "\n".join(
+        [f"## {section.value}", "", "| metric | type | labels | meaning |", "|---|---|---|---|", *rows, ""]
+    )
+
+
+def _row(metric: Metric) -> str:
+    kind = "gauge, always 1" if metric.kind is Kind.INFO else metric.kind.value
+    if metric.unit:
+        kind = f"{kind}, {metric.unit}"
+    labels = ", ".join(f"`{label}`" for label in metric.labels) or "–"
+    return f"| `{metric.name}` | {kind} | {labels} | {metric.help.replace('|', chr(92) + '|')} |"

@@ -1,0 +1,292 @@
+"""What is known about one target: from its messages to its part of a view.
+
+Times of expiry are monotonic seconds; what is shown is Unix time as the probe process noted it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from exporter.config.schema import Settings, TargetSettings
+from exporter.domain.errors import Reason
+from exporter.domain.model import (
+    EncryptionState,
+    Operation,
+    PairFacts,
+    Phase,
+    SeriesKey,
+    Snapshot,
+    TargetFacts,
+    Tick,
+    Variant,
+)
+from exporter.exposition.counters import SideCounts
+from exporter.exposition.facts import screened_facts, screened_pair, screened_state
+from exporter.exposition.screening import label, number, screened, screened_snapshot
+from exporter.exposition.view import CollectorView, PairView, SeriesView, TargetView
+from exporter.overhead.snapshot import SnapshotRow
+from exporter.overhead.windows import SeriesSummary
+from exporter.probing.messages import (
+    Building,
+    CollectorDone,
+    PairChecked,
+    StateRead,
+    TargetFailed,
+    TargetReached,
+)
+
+SHORTEST_EXPIRY = 3.0
+"""Seconds that a gauge lives at least: with intervals of a second, two of them are within what a busy machine delays."""
+
+UNREACHABLE = frozenset({Reason.CONNECT, Reason.AUTH, Reason.TLS, Reason.TIMEOUT, Reason.UNAVAILABLE})
+"""Reasons that mean: the database could not be used. Others concern one collector."""
+
+CANARY, ENCRYPTION_STATE = "canary", "encryption_state"
+
+Summaries = Mapping[SeriesKey, SeriesSummary]
+
+
+class _Collector:
+    """The outcomes of one collector."""
+
+    def __init__(self, name: str, interval: float) -> None:
+        self._name, self._expiry = name, max(2 * interval, SHORTEST_EXPIRY)
+        self._done: float | None = None
+        self._succeeded = False
+        self._seconds: float | None = None
+        self._last_success: float | None = None
+        self.words = ""
+
+    def done(self, message: CollectorDone, now: float) -> int:
+        seconds, at = number(message.seconds), number(message.at)
+        self._done, self._seconds, self._succeeded = now, seconds, message.reason is None
+        self.words = label(message.words)
+        if self._succeeded and at is not None:
+            self._last_success = at
+        return (seconds is None) + (at is None)
+
+    def lost(self) -> None:
+        self._done = None
+
+    def view(self, now: float) -> CollectorView | None:
+        if self._done is None and self._last_success is None:
+            return None
+        recent = self._done is not None and now - self._done <= self._expiry
+        return CollectorView(
+            self._name,
+            None if self._done is None else self._succeeded and recent,
+            self._seconds if recent else None,
+            self._last_success,
+            self.words,
+        )
+
+
+class TargetBook:
+    """One configured target. Not thread-safe: the ledger's lock guards it."""
+
+    def __init__(self, settings: Settings, target: TargetSettings) -> None:
+        intervals = settings.intervals_of(target)
+        self.settings = target
+        self._load_limit = settings.budgets_of(target).time_share_ratio
+        self._canary_expiry = max(2 * intervals.canary, SHORTEST_EXPIRY)
+        self._state_expiry = max(2 * intervals.encryption_state, SHORTEST_EXPIRY)
+        self._collectors = {
+            CANARY: _Collector(CANARY, intervals.canary),
+            ENCRYPTION_STATE: _Collector(ENCRYPTION_STATE, intervals.encryption_state),
+        }
+        self._sides = {
+            (pair.name, operation, variant): SideCounts(operation)
+            for pair in target.pairs
+            for operation in target.canary_operations
+            for variant in Variant
+        }
+        self._errors = Counter(dict.fromkeys(sorted(UNREACHABLE), 0))
+        self._connects, self._connect_seconds = 0, 0.0
+        self._contended = self._invalid = 0
+        self._pairs: dict[str, tuple[PairFacts, float]] = {}
+        self._state: tuple[EncryptionState, float] | None = None
+        self._key_activated: dict[str, float] = {}
+        self._facts: TargetFacts | None = None
+        self._building: tuple[str, float] | None = None
+        self._load: float | None = None
+        self._problem = ""
+        self._lost = self._reached = False
+        self._canary_works: bool | None = None
+        self._round_ticks = self._round_successes = 0
+        self._worked: float | None = None
+        self._canary_worked: float | None = None
+
+    # -- messages ----------------------------------------------------------------------------------------
+
+    def reached(self, message: TargetReached, now: float) -> None:
+        self._works(now)
+        self._problem = ""
+        self._facts = screened_facts(message.facts)
+        self._connects += max(0, message.connects)
+        self._connect_seconds += self._believed(message.seconds, number) or 0.0
+
+    def failed(self, message: TargetFailed) -> None:
+        self._lost = False
+        self._problem = label(message.words) or message.reason.value
+        if message.connecting or message.reason is Reason.CONNECT:
+            self._errors[message.reason] += 1
+        if message.connecting or message.reason in UNREACHABLE:
+            self._reached = False
+
+    def tick(self, tick: Tick, now: float) -> Tick | None:
+        """Count a tick; the tick as it may enter statistics, None when it may not."""
+        pair = self._pairs.get(tick.pair)
+        if (tick.pair, tick.operation, Variant.PLAIN) not in self._sides:
+            self._invalid += 1
+            return None
+        result = screened(tick)
+        self._invalid += result.invalid
+        self._contended += tick.dropped == "contended"
+        self._round_ticks += 1
+        for variant in Variant:
+            burst = result.tick.burst(variant)
+            self._sides[tick.pair, tick.operation, variant].add(burst, self._facts, result.tick.started)
+            if len(burst.failures) < len(burst.samples):
+                self._round_successes += 1
+                self._canary_worked = now
+                self._works(now)
+        return result.tick if result.usable and pair is not None and pair[0].valid else None
+
+    def pair_checked(self, message: PairChecked, now: float) -> None:
+        if all(message.facts.pair != pair.name for pair in self.settings.pairs):
+            self._invalid += 1
+            return
+        facts, invalid = screened_pair(message.facts)
+        self._invalid += invalid
+        self._pairs[facts.pair] = (facts, now)
+        self._works(now)
+
+    def state_read(self, message: StateRead, now: float) -> None:
+        state, invalid = screened_state(message.state)
+        self._invalid += invalid
+        self._state = (state, now)
+        self._key_activated = {
+            keystore.name: keystore.key_activated for keystore in state.keystores if keystore.key_activated is not None
+        }
+        self._works(now)
+
+    def collector_done(self, message: CollectorDone, now: float) -> None:
+        collector = self._collectors.get(message.collector)
+        if collector is None:
+            self._invalid += 1
+            return
+        self._invalid += collector.done(message, now)
+        self._building = None
+        if message.reason is None:
+            self._works(now)
+            self._problem = ""
+        elif message.reason in UNREACHABLE:
+            self._lost, self._reached = False, False
+        if message.collector == CANARY:
+            self._end_round(message.reason, now)
+
+    def building(self, message: Building, now: float) -> None:
+        share = self._believed(message.share, number)
+        self._building = (label(message.what), min(1.0, share or 0.0))
+        self._works(now)
+
+    def load(self, share: object) -> None:
+        self._load = self._believed(share, number)
+
+    def snapshot_done(self, snapshot: Snapshot, now: float) -> Snapshot:
+        """The dense measurement as it can be believed. It is not counted: it stands outside the ticks."""
+        believed, invalid = screened_snapshot(snapshot)
+        self._invalid += invalid
+        self._works(now)
+        return believed
+
+    def lost(self) -> None:
+        """Its probe process is down: whatever was known is not known any more."""
+        self._lost, self._reached = True, False
+        self._canary_works = self._canary_worked = self._worked = None
+        self._round_ticks = self._round_successes = 0
+        self._state = self._facts = self._building = self._load = None
+        self._pairs.clear()
+        for collector in self._collectors.values():
+            collector.lost()
+
+    def valid(self, pair: str) -> bool:
+        """Whether the last verification of that pair found it valid."""
+        return pair in self._pairs and self._pairs[pair][0].valid
+
+    # -- the view ----------------------------------------------------------------------------------------
+
+    def view(self, now: float, summaries: Summaries, snapshot: tuple[SnapshotRow, ...]) -> TargetView:
+        slowest = max(self._canary_expiry, self._state_expiry)
+        heard = self._worked is not None and now - self._worked <= slowest
+        up = self._reached and heard and self._canary_works is not False
+        collectors = [collector.view(now) for collector in self._collectors.values()]
+        return TargetView(
+            name=self.settings.name,
+            engine=self.settings.engine,
+            up=None if self._lost else up,
+            pairs=tuple(self._pair_view(pair.name, pair.phase, now, summaries) for pair in self.settings.pairs),
+            problem=self._words(),
+            facts=self._facts if heard else None,
+            connects=self._connects,
+            connect_seconds=self._connect_seconds,
+            connection_errors=MappingProxyType(dict(self._errors)),
+            contended=self._contended,
+            load=self._load,
+            load_limit=None if self._lost else self._load_limit,
+            invalid_values=self._invalid,
+            state=self._state[0] if self._state and now - self._state[1] <= self._state_expiry else None,
+            key_activated=MappingProxyType(dict(self._key_activated)),
+            collectors=tuple(collector for collector in collectors if collector is not None),
+            building=self._building,
+            snapshot=tuple(row for row in snapshot if self.valid(row.pair)),
+        )
+
+    def _pair_view(self, name: str, phase: Phase, now: float, summaries: Summaries) -> PairView:
+        checked = self._pairs.get(name)
+        facts = checked[0] if checked and now - checked[1] <= self._state_expiry else None
+        measured = self._canary_worked is not None and now - self._canary_worked <= self._canary_expiry
+        speaks = measured and facts is not None and facts.valid
+
+        def series(operation: Operation) -> SeriesView:
+            summary = summaries.get(SeriesKey(self.settings.name, name, operation)) if speaks else None
+            if summary is not None and facts is not None and summary.epoch != facts.epoch:
+                # What was measured before the change says nothing about what is there now.
+                summary = None
+            if summary is not None and phase is Phase.AA:
+                # Both twins are plain: of course nothing is decrypted.
+                summary = replace(summary, blind=None)
+            sides = {variant: self._sides[name, operation, variant].view() for variant in Variant}
+            return SeriesView(operation, MappingProxyType(sides), summary)
+
+        return PairView(name, phase, tuple(series(operation) for operation in self.settings.canary_operations), facts)
+
+    def _words(self) -> str:
+        if self._problem:
+            return self._problem
+        problems = [collector.words for collector in self._collectors.values()]
+        problems += [f"pair {name}: {facts.problem}" for name, (facts, _) in self._pairs.items() if facts.problem]
+        return next((problem for problem in problems if problem), "")
+
+    def _works(self, now: float) -> None:
+        self._worked = now
+        self._lost, self._reached = False, True
+
+    def _end_round(self, reason: Reason | None, now: float) -> None:
+        """Judge a round of canaries: one in which every sample failed did not use the database.
+
+        A round without ticks (budget used up, no valid pair) tells nothing new: what was shown stays.
+        """
+        if self._round_ticks:
+            self._canary_works = self._round_successes > 0
+        if reason is None and self._canary_works is not False:
+            self._canary_worked = now
+        self._round_ticks = self._round_successes = 0
+
+    def _believed(self, value: object, kind: Callable[[object], float | None]) -> float | None:
+        found = kind(value)
+        self._invalid += found is None
+        return found

@@ -1,0 +1,137 @@
+"""What the page and the landing page know at one moment. All frozen; made by `Ledger.view`.
+
+What could not be read is None or missing here, never 0 and never an old value: expiry is decided when
+the view is made, so that whoever shows a view need not think about it. Times are Unix time, durations
+seconds, shares and ratios plain numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from exporter.domain.errors import Reason
+from exporter.domain.model import EncryptionState, Operation, PairFacts, Phase, TargetFacts, Variant
+from exporter.overhead.snapshot import SnapshotRow
+from exporter.overhead.windows import SeriesSummary
+
+CipherUnit = tuple[str, str]
+"""Unit (`block` or `value`) and source (`counter` or `proxy`) of a number of decrypts."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideView:
+    """What one operation on one side of a pair added up to since the start; None is unknown."""
+
+    runs: int = 0
+    failures: Mapping[Reason, int] = field(default_factory=dict)
+    phase_seconds: Mapping[str, float] = field(default_factory=dict)
+    cpu_seconds: float | None = None
+    server_seconds: float | None = None
+    blocks_read: int | None = None
+    decrypts: Mapping[CipherUnit, int] = field(default_factory=dict)
+    encrypts: Mapping[CipherUnit, int] = field(default_factory=dict)
+    last_success: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesView:
+    """One operation on one pair. `summary` is None while nothing may be said: pair not valid, target not read."""
+
+    operation: Operation
+    sides: Mapping[Variant, SideView]
+    summary: SeriesSummary | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PairView:
+    """One pair. `facts` is None until it was verified, and again when the last verification is too old."""
+
+    name: str
+    phase: Phase
+    series: tuple[SeriesView, ...]
+    facts: PairFacts | None = None
+
+    @property
+    def valid(self) -> bool | None:
+        return None if self.facts is None else self.facts.valid
+
+
+@dataclass(frozen=True, slots=True)
+class CollectorView:
+    """One collector of one target after its first run.
+
+    `success` is None while the probe process is down, `seconds` when the last run is too long ago.
+    """
+
+    name: str
+    success: bool | None
+    seconds: float | None = None
+    last_success: float | None = None
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetView:
+    """One configured target. `up` is None while its probe process is down.
+
+    `problem` says in words what went wrong last, empty when all is well. `building` is what is being
+    built and the share that is done. `snapshot` holds the dense measurement at the start.
+    """
+
+    name: str
+    engine: str
+    up: bool | None
+    pairs: tuple[PairView, ...]
+    problem: str = ""
+    facts: TargetFacts | None = None
+    connects: int = 0
+    connect_seconds: float = 0.0
+    connection_errors: Mapping[Reason, int] = field(default_factory=dict)
+    contended: int = 0
+    load: float | None = None
+    load_limit: float | None = None
+    invalid_values: int = 0
+    state: EncryptionState | None = None
+    key_activated: Mapping[str, float] = field(default_factory=dict)
+    collectors: tuple[CollectorView, ...] = ()
+    building: tuple[str, float] | None = None
+    snapshot: tuple[SnapshotRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramView:
+    """`counts` are cumulative, one for each upper bound and a last one for +Inf."""
+
+    counts: tuple[int, ...]
+    total: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterView:
+    """The exporter itself. `state_bytes` is None while the history has no size."""
+
+    version: str
+    python: str
+    processes: Mapping[int, bool]
+    process_starts: Mapping[int, int]
+    skipped: Mapping[str, int]
+    lateness: HistogramView
+    noise: HistogramView
+    lanes_abandoned: int = 0
+    clock_steps: int = 0
+    messages_dropped: int = 0
+    state_bytes: int | None = None
+    state_errors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Everything, at the Unix time `at`."""
+
+    at: float
+    targets: tuple[TargetView, ...]
+    exporter: ExporterView
+
+    def target(self, name: str) -> TargetView | None:
+        return next((target for target in self.targets if target.name == name), None)

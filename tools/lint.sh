@@ -1,12 +1,11 @@
 #!/bin/sh
-# Formatting, lint and types. Needs an environment made by `make setup`.
+# Formatting, lint and types; shows only what went wrong. Needs an environment made by `make setup`.
 set -eu
 cd "$(dirname "$0")/.."
 
 step() {
     echo "$1 ..." >&2
     shift
-    # Cut to what went wrong: pytest's summary shall be what a reader sees last.
     "$@" || { echo "lint: '$*' found something; mend it, then start again." >&2; exit 1; }
 }
 step "Formatting" .venv/bin/ruff format --quiet --check .

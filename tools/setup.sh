@@ -91,7 +91,8 @@ else
             }
         fi
         make_venv || {
-            tail -n 5 "$log" >&2
+            # This is what Python says where the module is missing; anything else is worth showing.
+            grep -q ensurepip "$log" || tail -n 5 "$log" >&2
             die "$found cannot make an environment. Install its venv module (Debian, Ubuntu: apt-get install python3-venv)."
         }
     fi

@@ -106,7 +106,7 @@ install() {
     }
 }
 
-say "Installing $(grep -c '==' "requirements/$use.txt") locked packages into .venv (downloads about $([ "$use" = run ] && echo 50 || echo 80) MB) ..."
+say "Installing $(grep -c '==' "requirements/$use.txt") locked packages into .venv (downloads about $([ "$use" = run ] && echo 35 || echo 70) MB) ..."
 # Wheels only: building from source would need compilers and packages that no lock names.
 install --only-binary :all: --require-hashes -r "requirements/$use.txt" -r requirements/build.txt
 install --no-build-isolation --no-deps -e .

@@ -1,0 +1,237 @@
+"""The landing page: who is watched, what encryption costs there, and how sure that is.
+
+Everything that comes from outside passes through `html.escape`. Unknown is written as a dash or in words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+
+from exporter.overhead.ratio import Ratio
+from exporter.web.pages import formats
+from exporter.web.pages.chart import Scale, picture
+from exporter.web.pages.formats import UNKNOWN
+from exporter.web.pages.style import STYLE
+from exporter.web.pages.words import MARKS, VERDICTS, verdict
+
+REFRESH_SECONDS = 10
+
+FAVICON = (
+    b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">'
+    b'<rect width="32" height="32" rx="7" fill="#0a63a8"/>'
+    b'<rect x="7" y="15" width="7" height="10" rx="1.5" fill="#fff" opacity=".65"/>'
+    b'<rect x="18" y="8" width="7" height="17" rx="1.5" fill="#fff"/></svg>'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PairRow:
+    """A pair of twins as last verified; `valid` None is not verified yet, `words` what is wrong or known."""
+
+    name: str
+    valid: bool | None
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRow:
+    """A target now. `up` None is unknown, `words` its facts or the failure, `keystore` empty is unknown."""
+
+    name: str
+    engine: str
+    up: bool | None
+    words: str = ""
+    keystore: str = ""
+    pairs: tuple[PairRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OverheadRow:
+    """What one operation costs: medians in seconds, the ratios encrypted / plain, and the verdict.
+
+    `source` says where the numbers come from (`1 h window`, `snapshot 14:25 UTC`); `word` is one of
+    `exporter.overhead.words.Word`. None is unknown.
+    """
+
+    target: str
+    pair: str
+    operation: str
+    encrypted_seconds: float | None
+    plain_seconds: float | None
+    latency: Ratio | None
+    cpu: Ratio | None
+    decrypts_per_sample: float | None
+    source: str
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """Everything on the page. `started` and `now` are Unix times; `problems` concern the exporter itself.
+
+    `threshold` is the budget as a ratio: 1.2 allows 20 % more.
+    """
+
+    version: str
+    started: float
+    now: float
+    targets: tuple[TargetRow, ...] = ()
+    overhead: tuple[OverheadRow, ...] = ()
+    problems: tuple[str, ...] = ()
+    threshold: float = 1.2
+
+
+def render(landing: Landing) -> str:
+    """The page as HTML, complete in itself."""
+    problems = "".join(f"<li>{escape(problem)}</li>" for problem in landing.problems)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="refresh" content="{REFRESH_SECONDS}">
+<title>tde-exporter</title>
+<link rel="icon" href="/favicon.ico" type="image/svg+xml">
+<style>{STYLE}</style>
+</head>
+<body>
+<header>
+<h1>tde-exporter<small>{escape(landing.version)}</small></h1>
+<p>What encryption costs, measured on twins</p>
+<p class="since">running for {formats.age(landing.now - landing.started)}</p>
+</header>
+<main>
+<p class="summary">{_summary(landing)}</p>
+{f'<ul class="problems">{problems}</ul>' if problems else ""}
+{_overhead(landing)}
+{_targets(landing.targets)}
+</main>
+<footer>
+<a href="/metrics">/metrics</a> <a href="/-/healthy">/-/healthy</a> <a href="/-/ready">/-/ready</a>
+<span>as of {formats.clock(landing.now)}, renewed every {REFRESH_SECONDS} s</span>
+</footer>
+</body>
+</html>
+"""
+
+
+def _summary(landing: Landing) -> str:
+    states = Counter(_state(target.up)[0] for target in landing.targets)
+    ups = ", ".join(f"{states[word]} {word}" for word in ("down", "unknown", "up") if states[word])
+    number = len(landing.targets)
+    targets = f"{number} target{'s' if number > 1 else ''}: {ups}." if number else "No targets."
+    words = Counter(row.word for row in landing.overhead)
+    order = [word for word in VERDICTS if words[word]] + sorted(set(words) - set(VERDICTS))
+    verdicts = ", ".join(f"{words[word]} {escape(verdict(word).words)}" for word in order)
+    return f"{targets} Operations: {verdicts}." if verdicts else targets
+
+
+def _overhead(landing: Landing) -> str:
+    budget = formats.overhead(landing.threshold)
+    caption = (
+        "<caption><b>What encryption costs</b><span>Encrypted against plain, with the 95 % interval and n: samples on "
+        f"each side, in a snapshot AB+BA units. In the pictures: solid line no cost, dashed line the budget of {budget}.</span></caption>"
+    )
+    if not landing.overhead:
+        return f'<div class="card"><table>{caption}</table><p class="empty">Nothing measured yet.</p></div>'
+    scale = Scale.around((row.latency for row in landing.overhead if row.latency is not None), landing.threshold)
+    bodies = []
+    for (target, pair), rows in groupby(landing.overhead, key=lambda row: (row.target, row.pair)):
+        group = (
+            f'<tr class="group"><th colspan="9" scope="rowgroup">{escape(target)}<span>{escape(pair)}</span></th></tr>'
+        )
+        bodies.append(f"<tbody>{group}{''.join(_overhead_row(row, scale, landing.threshold) for row in rows)}</tbody>")
+    heads = (
+        '<thead><tr><th scope="col">Operation</th><th scope="col">Verdict</th>'
+        '<th scope="col" class="number">Latency overhead</th><th scope="col"></th>'
+        '<th scope="col" class="number">Encrypted<br>median</th><th scope="col" class="number">Plain<br>median</th>'
+        '<th scope="col" class="number">CPU overhead</th><th scope="col" class="number">Decrypts<br>per sample</th>'
+        '<th scope="col">From</th></tr></thead>'
+    )
+    table = f'<div class="card"><table>{caption}{heads}{"".join(bodies)}</table></div>'
+    return table + _legend(row.word for row in landing.overhead)
+
+
+def _overhead_row(row: OverheadRow, scale: Scale, threshold: float) -> str:
+    judged = verdict(row.word)
+    muted = " muted" if judged.tone == "mute" else ""
+    cells = [
+        f'<td class="op">{escape(row.operation.replace("_", " "))}</td>',
+        _cell("Verdict", _chip(judged.words, judged.tone)),
+        _cell("Latency overhead", _ratio(row.latency), f"number keep{muted}"),
+        f'<td class="picture t-{judged.tone}">{picture(row.latency, scale, threshold)}</td>',
+        _cell("Encrypted", formats.duration(row.encrypted_seconds), "number"),
+        _cell("Plain", formats.duration(row.plain_seconds), "number"),
+        _cell("CPU overhead", _ratio(row.cpu), f"number{muted}"),
+        _cell("Decrypts per sample", formats.count(row.decrypts_per_sample), "number"),
+        _cell("From", f'<span class="soft">{escape(row.source)}</span>', "from"),
+    ]
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _ratio(ratio: Ratio | None) -> str:
+    if ratio is None:
+        return UNKNOWN
+    return (
+        f'<span><span class="big">{formats.headline(ratio)}</span> '
+        f'<span class="interval">({formats.interval(ratio)}) · n\u00a0{formats.count(ratio.samples)}</span></span>'
+    )
+
+
+def _legend(words: Iterable[str]) -> str:
+    present = set(words)
+    items = (
+        f"<li><b>{escape(found.words)}</b>: {escape(found.meaning)}</li>"
+        for word, found in VERDICTS.items()
+        if word in present
+    )
+    return f'<ul class="legend">{"".join(items)}</ul>'
+
+
+def _targets(targets: tuple[TargetRow, ...]) -> str:
+    if not targets:
+        return ""
+    heads = "".join(
+        f'<th scope="col">{name}</th>' for name in ("Target", "State", "Engine", "Keystore", "Twins", "Facts")
+    )
+    return (
+        '<div class="card"><table><caption><b>Targets</b><span>As of the last look at each of them.</span></caption>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{''.join(map(_target_row, targets))}</tbody></table></div>"
+    )
+
+
+def _target_row(target: TargetRow) -> str:
+    state, tone = _state(target.up)
+    cells = [
+        f'<th scope="row">{escape(target.name)}</th>',
+        _cell("State", _chip(state, tone)),
+        _cell("Engine", escape(target.engine)),
+        _cell("Keystore", escape(target.keystore.replace("_", " ")) or "unknown", "" if target.keystore else "soft"),
+        _cell("Twins", f"<span>{''.join(_pair(pair) for pair in target.pairs) or UNKNOWN}</span>"),
+        _cell("Facts", f'<span class="words soft">{escape(target.words) or UNKNOWN}</span>'),
+    ]
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _pair(pair: PairRow) -> str:
+    found = {True: "valid", False: "not valid", None: "not verified yet"}[pair.valid]
+    words = f": {escape(pair.words)}" if pair.words else ""
+    return f'<span class="pair">{escape(pair.name)} <span class="soft">{found}{words}</span></span>'
+
+
+def _state(up: bool | None) -> tuple[str, str]:
+    return {True: ("up", "good"), False: ("down", "bad"), None: ("unknown", "mute")}[up]
+
+
+def _chip(words: str, tone: str) -> str:
+    return f'<span class="chip {tone}"><i aria-hidden="true">{MARKS[tone]}</i>{escape(words)}</span>'
+
+
+def _cell(label: str, content: str, classes: str = "") -> str:
+    if content == UNKNOWN:
+        classes = f"{classes} dash".lstrip()
+    return f'<td data-label="{label}"{f" class={chr(34)}{classes}{chr(34)}" if classes else ""}>{content}</td>'

@@ -1,0 +1,211 @@
+"""What is served: paths, methods, formats, and the words of every refusal.
+
+A scrape does no work besides picking bytes. No answer ever holds a traceback or a version.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from exporter.web.negotiation import accepts_gzip, wants_openmetrics
+from exporter.web.pages.landing import FAVICON, Landing, render
+
+MAX_HEADER_BYTES = 16 * 1024
+"""Of the request line and all headers. Browsers and Prometheus send less than 2 KiB."""
+
+MAX_BODY_BYTES = 16 * 1024
+"""Of a request. Nothing here wants a body; a small one is read and ignored, so that the client sees our answer."""
+
+LANDING_SECONDS = 1.0
+"""A landing page is rendered at most this often, however many people look at it."""
+
+PAGE_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+TEXT_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+
+_log = logging.getLogger(__name__)
+
+
+class Page(Protocol):
+    """One rendering of all metrics, in the four forms in which it can be asked for."""
+
+    @property
+    def text(self) -> bytes: ...
+    @property
+    def text_gzip(self) -> bytes: ...
+    @property
+    def openmetrics(self) -> bytes: ...
+    @property
+    def openmetrics_gzip(self) -> bytes: ...
+    @property
+    def text_type(self) -> str: ...
+    @property
+    def openmetrics_type(self) -> str: ...
+
+
+class PageSource(Protocol):
+    """Who renders; both methods return at once and never raise."""
+
+    def current(self) -> Page | None:
+        """The newest page; None before the first."""
+
+    def fresh(self) -> bool:
+        """False when the newest page is too old to be believed."""
+
+
+Health = Callable[[], tuple[bool, str]]
+"""Whether all is well, and that in words (one line). Called on the server's loop: must return at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppState:
+    """Everything that is served comes from here. `landing` is called on the server's loop: must return at once."""
+
+    pages: PageSource
+    healthy: Health
+    ready: Health
+    landing: Callable[[], Landing]
+
+
+def build_app(state: AppState) -> ASGIApp:
+    """The whole web application: GET and HEAD on five paths, everything else refused."""
+    view = _LandingView(state.landing)
+
+    async def metrics(request: Request) -> Response:
+        return _metrics(state.pages, request)
+
+    async def healthy(request: Request) -> Response:
+        return _health(state.healthy)
+
+    async def ready(request: Request) -> Response:
+        return _health(state.ready)
+
+    async def landing(request: Request) -> Response:
+        return Response(view.html(), media_type="text/html", headers=PAGE_HEADERS)
+
+    async def favicon(request: Request) -> Response:
+        headers = {**TEXT_HEADERS, "Cache-Control": "max-age=86400"}
+        return Response(FAVICON, media_type="image/svg+xml", headers=headers)
+
+    app = Starlette(
+        routes=[
+            Route("/metrics", metrics),
+            Route("/-/healthy", healthy),
+            Route("/-/ready", ready),
+            Route("/", landing),
+            Route("/favicon.ico", favicon),
+        ],
+        exception_handlers={HTTPException: _refuse, Exception: _fail},
+    )
+    # A redirect would repeat the client's own Host header to it; an unknown path is simply unknown.
+    app.router.redirect_slashes = False
+    return _Limits(app)
+
+
+def _metrics(pages: PageSource, request: Request) -> Response:
+    page = pages.current()
+    if page is None:
+        return _line(503, "no metrics yet: the first page is still being rendered")
+    if not pages.fresh():
+        return _line(503, "the newest metrics are too old to be believed; /-/healthy says more")
+    headers = {**TEXT_HEADERS, "Vary": "Accept, Accept-Encoding"}
+    gzip = accepts_gzip(",".join(request.headers.getlist("accept-encoding")))
+    if gzip:
+        headers["Content-Encoding"] = "gzip"
+    if wants_openmetrics(",".join(request.headers.getlist("accept"))):
+        body, headers["Content-Type"] = page.openmetrics_gzip if gzip else page.openmetrics, page.openmetrics_type
+    else:
+        body, headers["Content-Type"] = page.text_gzip if gzip else page.text, page.text_type
+    return Response(body, headers=headers)
+
+
+def _health(ask: Health) -> Response:
+    ok, words = ask()
+    return _line(200 if ok else 503, words)
+
+
+def _line(status: int, words: str, **headers: str) -> Response:
+    return PlainTextResponse(f"{words}\n", status_code=status, headers={**TEXT_HEADERS, **headers})
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    words = {404: "not found; the page at / lists what there is", 405: "only GET and HEAD are served here"}
+    return _line(error.status_code, words.get(error.status_code, "refused"), **(error.headers or {}))
+
+
+async def _fail(request: Request, error: Exception) -> Response:
+    return _line(500, "internal error; the log says more")
+
+
+class _LandingView:
+    """The rendered landing page, kept for `LANDING_SECONDS`."""
+
+    def __init__(self, landing: Callable[[], Landing]) -> None:
+        self._landing, self._html, self._until = landing, b"", 0.0
+
+    def html(self) -> bytes:
+        if time.monotonic() >= self._until:
+            self._html = render(self._landing()).encode("utf-8", "backslashreplace")
+            self._until = time.monotonic() + LANDING_SECONDS
+        return self._html
+
+
+class _Limits:
+    """Refuses large headers and large bodies, and keeps errors of the application away from the client."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        line = len(scope["raw_path"]) + len(scope["query_string"])
+        if line + sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > MAX_HEADER_BYTES:
+            answer: ASGIApp = _line(431, "this request line and its headers are too large", Connection="close")
+        elif not await _small_body(scope, receive):
+            answer = _line(413, "no request body is wanted here", Connection="close")
+        else:
+            answer = self._app
+        try:
+            await answer(scope, receive, send)
+        except Exception:  # Starlette has answered with 500 already, and hands the error on to be logged.
+            _log.exception("failed to serve %r", scope["path"])
+
+
+async def _small_body(scope: Scope, receive: Receive) -> bool:
+    """Read the request's body to its end; False when it is larger than `MAX_BODY_BYTES` (the rest stays unread)."""
+    headers = dict(scope["headers"])
+    announced = headers.get(b"content-length", b"0")
+    if b"transfer-encoding" not in headers and announced == b"0":
+        return True
+    if not announced.isdigit() or int(announced) > MAX_BODY_BYTES:
+        return False
+    size, more = 0, True
+    while more and size <= MAX_BODY_BYTES:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return True
+        size += len(message.get("body", b""))
+        more = message.get("more_body", False)
+    return size <= MAX_BODY_BYTES

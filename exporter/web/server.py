@@ -1,0 +1,187 @@
+"""The web server: a socket, a thread with an event loop of its own, hard limits, and a stop that never hangs.
+
+uvicorn speaks HTTP; serving and stopping are done here, because uvicorn's own stop waits for clients,
+and because its signal handlers must not replace those of the program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+import threading
+from email.utils import formatdate
+
+from uvicorn import Config
+from uvicorn.server import ServerState
+
+from exporter.config.schema import WebSettings
+from exporter.domain.errors import ConfigError
+from exporter.web.connection import Door, LimitedConnection
+from exporter.web.routes import MAX_HEADER_BYTES, AppState, build_app
+
+STOP_GRACE = 0.5
+"""Seconds that answers under way get when the server stops."""
+
+_BACKLOG = 512
+_log = logging.getLogger(__name__)
+
+
+def bind(address: str, port: int) -> socket.socket:
+    """A listening TCP socket on a numeric address or host name; port 0 takes a free one.
+
+    It listens already, so that a second program on the same port is found out here, and clients
+    that come before the server runs are kept waiting and not refused. Raises ConfigError.
+    """
+    host = address.strip().removeprefix("[").removesuffix("]")
+    try:
+        family, kind, proto, _, where = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        sock = socket.socket(family, kind, proto)
+    except (
+        OSError,
+        UnicodeError,
+    ) as error:  # UnicodeError: no host name at all, for example one with two dots in a row.
+        raise _unbindable(address, port, error) from None
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(where)
+        sock.listen(_BACKLOG)
+        sock.setblocking(False)
+    except OSError as error:
+        sock.close()
+        raise _unbindable(address, port, error) from None
+    return sock
+
+
+def _unbindable(address: str, port: int, error: OSError | UnicodeError) -> ConfigError:
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, socket.gaierror | UnicodeError):
+        problem, where = f"the address '{address}' cannot be resolved", "web.listen_address"
+        remedy = "Set web.listen_address to an address of this machine, for example 127.0.0.1"
+    elif number == errno.EADDRINUSE:
+        problem, where = f"port {port} on {address} is in use by another program", "web.port"
+        remedy = f"Stop that program (`ss -ltnp 'sport = :{port}'` names it) or set web.port to a free port"
+    elif number in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+        problem, where = f"this machine has no address {address}", "web.listen_address"
+        remedy = "Set web.listen_address to an address of this machine, or to 0.0.0.0 for all of them"
+    elif number in (errno.EACCES, errno.EPERM):
+        problem, where = f"this user may not listen on port {port}", "web.port"
+        remedy = "Set web.port to 1024 or above, or grant CAP_NET_BIND_SERVICE"
+    else:
+        problem, where = f"cannot listen on {address} port {port} ({error})", "web"
+        remedy = "Set web.listen_address and web.port to what this machine can listen on"
+    return ConfigError(problem, where=where, remedy=remedy)
+
+
+class WebServer:
+    """Serves `state` on `sock` (from `bind`) in a thread of its own, from `start` to `stop`."""
+
+    def __init__(self, state: AppState, settings: WebSettings, sock: socket.socket) -> None:
+        self._sock = sock
+        self._address = sock.getsockname()
+        self._door = Door(settings.max_connections, settings.header_timeout)
+        self._config = Config(
+            build_app(state),
+            http=LimitedConnection,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+        )
+        self._thread = threading.Thread(target=self._run, name="web", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._running, self._stopping = threading.Event(), asyncio.Event()
+
+    @property
+    def url(self) -> str:
+        """Where a client on this machine reaches the server; without a slash at the end."""
+        host, port = self._address[:2]
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    @property
+    def open_connections(self) -> int:
+        return self._door.open
+
+    @property
+    def refused_connections(self) -> int:
+        """Connections closed at once because `max_connections` were open; since the start."""
+        return self._door.refused
+
+    @property
+    def timed_out_connections(self) -> int:
+        """Connections torn down because the client kept a deadline waiting; since the start."""
+        return self._door.timed_out
+
+    def start(self) -> None:
+        """Serve from now on. Returns when the server accepts connections."""
+        self._thread.start()
+        self._running.wait()
+
+    def stop(self, timeout: float = 1.0) -> bool:
+        """Stop within `timeout` seconds, whatever clients do; True when the thread has ended.
+
+        Answers under way get up to `STOP_GRACE` to be finished. May be called more than once.
+        """
+        if self._loop is not None and self._thread.is_alive():
+            with contextlib.suppress(RuntimeError):  # The loop has been closed in the meantime.
+                self._loop.call_soon_threadsafe(self._stopping.set)
+            self._thread.join(timeout)
+        if self._thread.is_alive():
+            # The loop still watches the socket: closed under its hands, its number could soon mean something else.
+            return False
+        self._sock.close()
+        return True
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner() as runner:
+                self._loop = runner.get_loop()
+                runner.run(self._serve(self._loop))
+        except Exception:
+            _log.exception("the web server ended")
+        finally:
+            self._running.set()
+            self._sock.close()
+
+    async def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._config.load()
+        state = ServerState()
+        server = await loop.create_server(
+            lambda: LimitedConnection(self._config, state, {}, self._door), sock=self._sock, backlog=_BACKLOG
+        )
+        self._running.set()
+        dates = asyncio.create_task(_keep_date(state))
+        await self._stopping.wait()
+        dates.cancel()
+        server.close()
+        await _say_goodbye(state, self._door)
+
+
+async def _keep_date(state: ServerState) -> None:
+    """The header `Date` of all answers, renewed each second (RFC 9110 asks for it)."""
+    while True:
+        state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+        await asyncio.sleep(1.0)
+
+
+async def _say_goodbye(state: ServerState, door: Door) -> None:
+    """Close idle connections, let answers under way finish for `STOP_GRACE`, tear down the rest."""
+    for connection in list(state.connections):
+        connection.shutdown()
+    if door.open:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(door.empty.wait(), STOP_GRACE)
+    for connection in list(state.connections):
+        if connection.transport is not None:
+            connection.transport.abort()
+    # One more turn of the loop, in which the sockets are really closed.
+    await asyncio.sleep(0)

@@ -1,0 +1,164 @@
+"""The landing page says everything in words, invents nothing, and cannot be turned against its reader."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from exporter.overhead.ratio import Ratio
+from exporter.overhead.words import Word
+from exporter.web.pages.landing import Landing, OverheadRow, PairRow, TargetRow, render
+from exporter.web.pages.words import VERDICTS
+
+HOSTILE = '<script>alert(\'x\')</script>"><img src=x onerror="y">&amp;{{7*7}}\u202e\ud800</td></table>'
+VOID = {"meta", "link", "br", "line", "rect", "circle", "path"}
+
+
+class Document(HTMLParser):
+    """Checks that all elements are closed in order; collects names, attributes and text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.names: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.cells: list[str] = []
+        self._open: list[str] = []
+        self._text: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+        self.text = " ".join("".join(self._text).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.attributes += attrs
+        if tag in ("td", "th"):
+            self.cells.append("")
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] == "style":
+            return
+        self._text.append(data)
+        if self.cells and ("td" in self._open or "th" in self._open):
+            self.cells[-1] += data
+
+
+def overhead(word: str = "within_budget", **changes: object) -> OverheadRow:
+    values: dict[str, object] = {
+        "target": "embedded",
+        "pair": "phonebook",
+        "operation": "full_scan_cold",
+        "encrypted_seconds": 0.0423,
+        "plain_seconds": 0.0304,
+        "latency": Ratio(1.391, 1.352, 1.43, 359),
+        "cpu": Ratio(1.413, 1.402, 1.426, 359),
+        "decrypts_per_sample": 1412.0,
+        "source": "1 h window",
+        "word": word,
+    } | changes
+    return OverheadRow(**values)  # type: ignore[arg-type]
+
+
+def page(*rows: OverheadRow, **more: object) -> Document:
+    return Document(render(Landing("1.2.3", 1000.0, 4600.0, overhead=rows, **more)))  # type: ignore[arg-type]
+
+
+def test_a_number_never_comes_without_interval_and_count() -> None:
+    text = page(overhead()).text.replace("\u00a0", " ").replace("\u202f", " ")
+    assert "+39 % (+35 … +43) · n 359" in text
+    assert "+41 % (+40 … +43) · n 359" in text
+    assert "42.3 ms" in text
+    assert "30.4 ms" in text
+    assert "1 412" in text
+    assert "1 h window" in text
+
+
+def test_unknown_is_a_dash_and_never_a_zero() -> None:
+    blank = overhead(
+        "no_data", encrypted_seconds=None, plain_seconds=None, latency=None, cpu=None, decrypts_per_sample=None
+    )
+    cells = page(blank).cells[-9:]
+    assert cells == ["full scan cold", "–no data", "–", "", "–", "–", "–", "–", "1 h window"]
+
+
+@pytest.mark.parametrize("word", list(Word))
+def test_every_verdict_is_said_and_explained_in_words(word: Word) -> None:
+    shown = page(overhead(word.value))
+    assert word in VERDICTS
+    assert any(cell.endswith(VERDICTS[word].words) for cell in shown.cells)
+    assert VERDICTS[word].meaning in shown.text
+    assert f"Operations: 1 {VERDICTS[word].words}." in shown.text
+    others = {other.meaning for name, other in VERDICTS.items() if name != word}
+    assert not any(meaning in shown.text for meaning in others)
+
+
+def test_a_word_of_tomorrow_is_shown_as_it_is() -> None:
+    assert any(cell.endswith("quite new") for cell in page(overhead("quite_new")).cells)
+
+
+def test_targets_say_what_is_known_of_them() -> None:
+    targets = (
+        TargetRow("a", "sqlite", True, "SQLite 3.54", "open", (PairRow("p", True), PairRow("q", False, "both plain"))),
+        TargetRow("b", "mysql", False, "connect: refused", "no_key", (PairRow("r", None),)),
+        TargetRow("c", "mysql", None),
+    )
+    shown = page(targets=targets)
+    assert "3 targets: 1 down, 1 unknown, 1 up." in shown.text
+    assert shown.cells[-18:] == [
+        *("a", "✓up", "sqlite", "open", "p validq not valid: both plain", "SQLite 3.54"),
+        *("b", "▲down", "mysql", "no key", "r not verified yet", "connect: refused"),
+        *("c", "–unknown", "mysql", "unknown", "–", "–"),
+    ]
+
+
+def test_nothing_configured_and_nothing_measured_still_make_a_page() -> None:
+    shown = page()
+    assert "No targets." in shown.text
+    assert "Nothing measured yet." in shown.text
+    assert "running for 1\u00a0h 0\u00a0min" in "".join(shown._text)
+
+
+def test_links_lead_to_the_machine_readable_side() -> None:
+    links = [value for name, value in page().attributes if name == "href"]
+    assert links == ["/favicon.ico", "/metrics", "/-/healthy", "/-/ready"]
+
+
+def test_the_page_is_complete_in_itself_and_renews_itself() -> None:
+    text = render(Landing("1.2.3", 0.0, 0.0, overhead=(overhead(),)))
+    assert '<meta http-equiv="refresh" content="10">' in text
+    assert "prefers-color-scheme: dark" in text
+    assert not re.search(r"https?://|url\(|@import|<script|\son[a-z]+=|\sstyle=", text)
+
+
+def test_hostile_names_stay_text() -> None:
+    everything = Landing(
+        HOSTILE,
+        0.0,
+        0.0,
+        targets=(TargetRow(HOSTILE, HOSTILE, True, HOSTILE, HOSTILE, (PairRow(HOSTILE, False, HOSTILE),)),),
+        overhead=(overhead(HOSTILE, target=HOSTILE, pair=HOSTILE, operation=HOSTILE, source=HOSTILE),),
+        problems=(HOSTILE,),
+    )
+    tame = Landing(
+        "x",
+        0.0,
+        0.0,
+        targets=(TargetRow("x", "x", True, "x", "x", (PairRow("x", False, "x"),)),),
+        overhead=(overhead("x", target="x", pair="x", operation="x", source="x"),),
+        problems=("x",),
+    )
+    found, expected = Document(render(everything)), Document(render(tame))
+    assert found.names == expected.names
+    assert found.attributes == expected.attributes
+    assert "".join(found._text).count("<script>") == 14

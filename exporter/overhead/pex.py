@@ -29,7 +29,9 @@ FEWEST_EXCEEDANCES = 12
 FEWEST_SAMPLES = 60
 
 _REACH = math.log(CAP)
-_STEPS = 24  # Halvings of the search range: the last bracket is below 1e-6 wide.
+_HALVINGS = 24  # Of at most the search range: the last bracket is below 1e-6 wide.
+_FIRST_STEP = 0.01
+_GROWTH = 1.5
 
 
 def fewest_samples(quantile: float) -> int:
@@ -51,6 +53,8 @@ def paired_exceedance(
     `encrypted` and `plain` have shape (n,): natural logarithms of durations, +inf for a timeout.
     The `_blocks` arrays, shape (n,), hold the integer number of the time block of each sample.
     Too little is: fewer than `fewest_samples(quantile)` per side, or fewer than ten blocks.
+
+    Durations of a coarse clock go through `dither` first, or the interval is narrower than the truth.
 
     Bounds beyond 1/20 or 20 are one-sided (see `Ratio`); where timeouts leave even the sign open,
     all three numbers are None. Ties at the threshold count half on each side.
@@ -95,18 +99,18 @@ class _Contest:
 
     def ratio(self, confidence: float, count: int) -> Ratio:
         critical = student_quantile(0.5 + 0.5 * confidence, self._blocks - 1)
-        still_more = _edge(lambda shift: self._surplus(shift) > 0, -_REACH, _REACH)
-        not_less = _edge(lambda shift: self._surplus(shift) >= 0, -_REACH, _REACH)
-        lower = _edge(lambda shift: self._statistic(shift) >= critical, -_REACH, min(still_more, _REACH))
-        upper = _edge(lambda shift: self._statistic(shift) > -critical, max(not_less, -_REACH), _REACH)
+        still_more = _edge(lambda shift: self._surplus(shift) > 0)
+        not_less = _edge(lambda shift: self._surplus(shift) >= 0)
         # Between the two edges the surplus is zero; the middle makes swapping the sides an inversion.
-        middle = 0.5 * (still_more + not_less)
-        # An edge that was not found below the end of its range lies at that end or beyond it.
-        if lower == math.inf:
-            lower = min(still_more, _REACH)
-        if upper == -math.inf:
-            upper = max(not_less, -_REACH)
-        return Ratio(exponential(middle), exponential(lower), exponential(upper), count)
+        estimate = exponential(0.5 * (still_more + not_less))
+        lower = upper = None
+        if still_more > -math.inf:
+            start = min(still_more, _REACH)
+            lower = exponential(_first(lambda shift: self._statistic(shift) >= critical, start, -1))
+        if not_less < math.inf:
+            start = max(not_less, -_REACH)
+            upper = exponential(_first(lambda shift: self._statistic(shift) <= -critical, start, 1))
+        return Ratio(estimate, lower, upper, count)
 
     def _threshold(self, shift: float) -> float:
         """The `most`-th largest of the pool of encrypted and shifted plain values."""
@@ -175,16 +179,41 @@ def _largest(values: NDArray[Any], blocks: NDArray[Any], most: int) -> tuple[NDA
     return wide[order], blocks[order]
 
 
-def _edge(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Where `holds` turns from true to false; -inf when it is false at `low`, inf when true at `high`."""
+def _edge(holds: Callable[[float], bool]) -> float:
+    """Where `holds` turns from true to false in the search range; -inf when it never holds, inf when always."""
+    low, high = -_REACH, _REACH
     if not holds(low):
         return -math.inf
     if holds(high):
         return math.inf
-    for _ in range(_STEPS):
-        middle = 0.5 * (low + high)
+    return _halve(holds, low, high)
+
+
+def _first(rejects: Callable[[float], bool], start: float, direction: int) -> float:
+    """The shift nearest to `start`, going in `direction`, that `rejects`; infinite when there is none in the range.
+
+    The t statistic is not monotone: far away from the truth only one side is among the exceedances,
+    their clusters in few blocks inflate the scatter, and nothing would be rejected any more. The sum
+    of D is monotone, so what lies beyond a rejected ratio is even less plausible: walking outwards
+    is right, and keeps the coverage at its nominal value.
+    """
+    inside, step = start, _FIRST_STEP
+    while True:
+        outside = start + direction * step
+        if abs(outside) > _REACH:
+            outside = direction * _REACH
+        if rejects(outside):
+            return _halve(lambda shift: not rejects(shift), inside, outside)
+        if outside == direction * _REACH:
+            return direction * math.inf
+        inside, step = outside, step * _GROWTH
+
+
+def _halve(holds: Callable[[float], bool], true_at: float, false_at: float) -> float:
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (true_at + false_at)
         if holds(middle):
-            low = middle
+            true_at = middle
         else:
-            high = middle
-    return 0.5 * (low + high)
+            false_at = middle
+    return 0.5 * (true_at + false_at)

@@ -18,6 +18,7 @@ from exporter.overhead.percentiles import rank
 BUCKETS_PER_DOUBLING = 32
 _VERSION = 1
 _HEADER = struct.Struct("<BI")  # Version, number of buckets.
+_MOST = 1 << 48  # Of one bucket: a sample each millisecond for nine thousand years.
 _MOST_BUCKETS = 2 * 1100 * BUCKETS_PER_DOUBLING  # All that a double can reach.
 
 
@@ -108,15 +109,16 @@ class LogSketch:
             body = unpacker.decompress(data[_HEADER.size :], size + 1)
         except (struct.error, zlib.error) as error:
             raise ValueError("damaged sketch") from error
-        if len(body) != size or not unpacker.eof:
+        if len(body) != size or not unpacker.eof or unpacker.unused_data:
             raise ValueError("damaged sketch")
+        infinite = struct.unpack_from("<Q", body)[0]
         steps = np.frombuffer(body, "<i4", buckets, 8).astype(np.int64)
         counts = np.frombuffer(body, "<u8", buckets, 8 + 4 * buckets)
-        if (steps[1:] <= 0).any() or (counts == 0).any():
+        if (steps[1:] <= 0).any() or (counts == 0).any() or (counts > _MOST).any() or infinite > _MOST:
             raise ValueError("damaged sketch")
         sketch = cls()
         sketch._buckets = dict(zip(np.cumsum(steps).tolist(), counts.tolist(), strict=True))
-        sketch._infinite = struct.unpack_from("<Q", body)[0]
+        sketch._infinite = infinite
         return sketch
 
     def __eq__(self, other: object) -> bool:

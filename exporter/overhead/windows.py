@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from exporter.domain.model import Tick, Variant
 from exporter.overhead.blocks import Block, BlockRecorder, BlockSide
+from exporter.overhead.dither import dither
 from exporter.overhead.hodges_lehmann import FEWEST_UNITS, hodges_lehmann
 from exporter.overhead.percentiles import percentiles
 from exporter.overhead.pex import paired_exceedance
@@ -128,6 +129,7 @@ class SeriesWindow:
             recorder.restore(block)
             self._changes += 1
             self._unit_changes += 1
+            self._memory.clear()
 
     def blocks(self) -> tuple[Block, ...]:
         """All blocks that hold anything, oldest first, the open one included; unchanged blocks are the same objects."""
@@ -171,12 +173,11 @@ class SeriesWindow:
     def _exceedance(self, closed: list[float]) -> dict[int, Ratio]:
         if not closed:
             return {}
-        logs = {variant: self._logs(variant, closed) for variant in Variant}
+        encrypted, plain = dither(self._logs(Variant.ENCRYPTED, closed), self._logs(Variant.PLAIN, closed))
         sizes = [self._blocks[start].sides[Variant.PLAIN].log_durations.size for start in closed]
         numbers = np.repeat(np.arange(len(closed)), sizes)
         found = {
-            percent: paired_exceedance(logs[Variant.ENCRYPTED], numbers, logs[Variant.PLAIN], numbers, percent / 100)
-            for percent in PERCENTILES
+            percent: paired_exceedance(encrypted, numbers, plain, numbers, percent / 100) for percent in PERCENTILES
         }
         return {percent: ratio for percent, ratio in found.items() if ratio is not None}
 

@@ -32,9 +32,12 @@ class SideCounts:
         self._runs = 0
         self._last_success: float | None = None
 
-    def add(self, burst: Burst, facts: TargetFacts | None, started: float) -> None:
-        """Take a burst that `started` then (Unix time); `facts` tell what its decrypts are counted in."""
-        self._runs += len(burst.samples)
+    def add(self, burst: Burst, attempts: int, facts: TargetFacts | None, started: float) -> None:
+        """Take what is believed of `attempts` samples that `started` then (Unix time).
+
+        `facts` tell what its decrypts are counted in.
+        """
+        self._runs += attempts
         self._failures.update(burst.failures)
         unit = _cipher_unit(facts)
         for sample in burst.samples:

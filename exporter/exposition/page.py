@@ -129,7 +129,8 @@ class Renderer:
                 log.exception("the page could not be rendered")
             took = self._clock.monotonic() - begun
             self._stopping.wait(max(SHORTEST_PAUSE, PAUSE_PER_RENDERING * took))
-            self._changed.wait(LONGEST_PAUSE)
+            # A page must not grow stale only because nothing changes.
+            self._changed.wait(min(LONGEST_PAUSE, self._stale_after / 3))
 
     def _capped(self, wanted: list[Metric]) -> list[Metric]:
         """The families that are shown: those about the page itself, then `wanted` as far as they fit."""

@@ -114,7 +114,7 @@ def screened_snapshot(snapshot: Snapshot) -> tuple[Snapshot, int]:
 
 
 def screened(tick: Tick) -> ScreenedTick:
-    """Take what can be believed of a tick. Samples with an impossible time vanish from both counts and sums."""
+    """Take what can be believed of a tick. A sample with an impossible time is left out."""
     screen = _Screen()
     bursts = {
         variant: Burst(

@@ -18,9 +18,8 @@ from exporter.overhead.windows import Block, SeriesSummary, SeriesWindow
 
 log = logging.getLogger(__name__)
 
-MOST_WAITING = 4000
-"""Ticks that may wait for each series, a bound on memory: more than a window holds at a tick per second, so that
-losing the oldest loses nothing."""
+MOST_WAITING = 64
+"""Ticks that may wait for each series; a tick of forty samples takes ten kilobytes until it is in its window."""
 
 MOST_SECONDS = 0.1
 """What one call may spend on summaries, give or take one of them."""
@@ -33,7 +32,7 @@ class _Series:
     def __init__(self, certifying: bool) -> None:
         self.certifying = certifying
         self.window = SeriesWindow()
-        self.waiting: deque[tuple[Tick, float]] = deque(maxlen=MOST_WAITING)
+        self.waiting: deque[tuple[Tick, float]] = deque()
         self.summary: SeriesSummary | None = None
         self.changed = False
         self.made = float("-inf")
@@ -44,7 +43,7 @@ class _Series:
 
 
 class Statistics:
-    """Windows and their summaries. Thread-safe; `offer` never waits.
+    """Windows and their summaries. Thread-safe; `offer` waits only when nobody asked for numbers for long.
 
     `phases` names all series there will ever be, with the phase of their pair.
     """
@@ -58,6 +57,9 @@ class Statistics:
         """Queue a tick that may enter statistics; ticks of series nobody configured are ignored."""
         if series := self._series.get(SeriesKey(tick.target, tick.pair, tick.operation)):
             series.waiting.append((tick, self._clock.steady()))
+            if len(series.waiting) > MOST_WAITING:
+                with self._lock:
+                    series.drain()
 
     def restore(self, key: SeriesKey, block: Block) -> None:
         """Take a block that an earlier process wrote down; one that cannot be true is left out."""

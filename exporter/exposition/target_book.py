@@ -148,7 +148,8 @@ class TargetBook:
         self._round_ticks += 1
         for variant in Variant:
             burst = result.tick.burst(variant)
-            self._sides[tick.pair, tick.operation, variant].add(burst, self._facts, result.tick.started)
+            side = self._sides[tick.pair, tick.operation, variant]
+            side.add(burst, len(tick.burst(variant).samples), self._facts, result.tick.started)
             if len(burst.failures) < len(burst.samples):
                 self._round_successes += 1
                 self._canary_worked = now

@@ -1,0 +1,173 @@
+"""A ledger with a clock that stands still, and words to say what happens to it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from exporter.config.schema import Settings, TargetSettings
+from exporter.domain.clock import FakeClock
+from exporter.domain.errors import Reason
+from exporter.domain.model import (
+    Burst,
+    EncryptionState,
+    Keystore,
+    KeystoreState,
+    Operation,
+    PairFacts,
+    Phase,
+    Sample,
+    Slot,
+    TargetFacts,
+    Tick,
+    TwinFacts,
+    Variant,
+    Work,
+)
+from exporter.exposition.ledger import Ledger
+from exporter.exposition.page import Renderer
+from exporter.exposition.view import TargetView
+from exporter.probing.messages import (
+    Beat,
+    CollectorDone,
+    PairChecked,
+    StateRead,
+    TargetFailed,
+    TargetReached,
+    TickDone,
+    ToParent,
+)
+
+WORK = Work(cpu_seconds=0.001, blocks_read=10, decrypts=10, encrypts=0)
+FACTS = TargetFacts("sqlite3mc", "3.54.0", cpu_source="thread", decrypt_unit="block", decrypt_source="counter")
+
+Labels = frozenset[tuple[str, str]]
+
+
+def pair_facts(pair: str = "phonebook", *, epoch: str = "one", encrypted: bool = True) -> PairFacts:
+    def twin(slot: Slot, cipher: bool) -> TwinFacts:
+        return TwinFacts(slot, cipher, "aes256cbc" if cipher else "", rows=200_000, rows_per_block=80.5, digest="same")
+
+    return PairFacts(pair, Phase.ENABLED, twin(Slot.A, encrypted), twin(Slot.B, False), epoch)
+
+
+def burst(seconds: float, samples: int = 20, work: Work = WORK, failure: Reason | None = None, first: int = 0) -> Burst:
+    duration = math.inf if failure else seconds
+    return Burst(
+        tuple(
+            Sample(first + position, duration, seconds * 0.8, seconds * 0.2, 0.0, work, failure)
+            for position in range(samples)
+        )
+    )
+
+
+@dataclass
+class Stage:
+    """One ledger and everything said to it."""
+
+    settings: Settings
+    clock: FakeClock = field(default_factory=FakeClock)
+    process: int = 0
+    ticks: Counter[Operation] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.ledger = Ledger(self.settings, self.clock)
+        self.renderer = Renderer(self.ledger.view, self.clock, self.settings.web.max_series, 30.0)
+        self.target: TargetSettings = self.settings.targets[0]
+
+    def say(self, message: ToParent) -> None:
+        self.ledger.apply(message, self.process)
+
+    def begin(self) -> None:
+        """A probe process comes up, reaches its target, and reads its state."""
+        self.ledger.process_up(self.process, True)
+        self.say(Beat(self.process, 1, (0.002,), {}, (1e-6, 2e-6), load_ratios={self.target.name: 0.004}))
+        self.say(TargetReached(self.target.name, FACTS, 1, 0.05))
+        self.read_state()
+
+    def read_state(self, facts: PairFacts | None = None) -> None:
+        keystore = Keystore("key_file", KeystoreState.OPEN, kind="file", raw="readable", key_activated=1.7e9)
+        state = EncryptionState((keystore,), (("database", "encrypted", 1), ("database", "plain", 1)))
+        for pair in self.target.pairs:
+            self.say(PairChecked(self.target.name, facts or pair_facts(pair.name), self.clock.wall()))
+        self.say(StateRead(self.target.name, state, self.clock.wall()))
+        self.collected("encryption_state")
+
+    def collected(self, collector: str = "canary", reason: Reason | None = None) -> None:
+        self.say(CollectorDone(self.target.name, collector, 0.1, self.clock.wall(), reason))
+
+    def failed(self, reason: Reason = Reason.CONNECT, words: str = "connection refused") -> None:
+        self.say(TargetFailed(self.target.name, reason, words, connecting=True))
+
+    def made(self, operation: Operation = Operation.POINT_SELECT, **changes: object) -> Tick:
+        """A tick of the first pair, as the canary makes it; `changes` replace its fields."""
+        self.ticks[operation] += 1
+        number = self.ticks[operation]
+        first = Variant.ENCRYPTED if number % 2 else Variant.PLAIN
+        samples = 20 if operation is Operation.POINT_SELECT else 1
+        wobble = 1 + 0.01 * (number % 7)
+        tick = Tick(
+            self.target.name,
+            self.target.pairs[0].name,
+            operation,
+            "one",
+            self.clock.wall(),
+            first,
+            burst(0.0012 * wobble, samples),
+            burst(0.001 * wobble, samples, replace(WORK, decrypts=0)),
+        )
+        return replace(tick, **changes)  # type: ignore[arg-type]
+
+    def tick(self, operation: Operation = Operation.POINT_SELECT, **changes: object) -> None:
+        """One tick of the first pair is done."""
+        self.say(TickDone(self.made(operation, **changes)))
+
+    def round(self) -> None:
+        """One tick of every operation, and the end of the collector."""
+        for operation in self.target.canary_operations:
+            self.tick(operation)
+        self.collected()
+
+    def hours(self, hours: float = 1.1, interval: float = 10.0) -> None:
+        """Rounds and states as they come, until everything that can be known is known."""
+        for number in range(int(hours * 3600 / interval)):
+            self.clock.advance(interval)
+            if number % 6 == 0:
+                self.read_state()
+            self.round()
+
+    def samples(self) -> dict[str, dict[Labels, float]]:
+        """The page as a scrape sees it: name, labels, value. Raises when a sample is there twice."""
+        page = self.renderer.render_once().text.decode()
+        found: dict[str, dict[Labels, float]] = {}
+        for family in text_string_to_metric_families(page):
+            for sample in family.samples:
+                labels = frozenset(sample.labels.items())
+                assert labels not in found.setdefault(sample.name, {}), sample
+                found[sample.name][labels] = sample.value
+        return found
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """The one sample with at least these labels; None when there is none."""
+        wanted = frozenset(labels.items())
+        values = [value for found, value in self.samples().get(name, {}).items() if wanted <= found]
+        assert len(values) < 2, (name, labels, values)
+        return values[0] if values else None
+
+    def known(self, name: str, **labels: str) -> float:
+        """The one sample with at least these labels; it must be there."""
+        value = self.value(name, **labels)
+        assert value is not None, (name, labels)
+        return value
+
+    @property
+    def view(self) -> TargetView:
+        """The first target as it is shown now."""
+        return self.ledger.view().targets[0]
+
+    def names(self) -> set[str]:
+        """Names of the metrics that we make ourselves."""
+        return {name for name in self.samples() if not name.startswith(("process_", "python_"))}

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from exporter.domain.clock import FakeClock
+from exporter.domain.model import Operation, Phase, SeriesKey, Tick
+from exporter.exposition.statistics import MOST_SECONDS, MOST_WAITING, OLDEST_SUMMARY, Statistics
+from tests.exposition.stages import Stage
+
+PAIRS = tuple(f"p{number}" for number in range(5))
+
+
+class SlowClock(FakeClock):
+    """Every look at it takes most of what one call may spend."""
+
+    def monotonic(self) -> float:
+        self.advance(MOST_SECONDS * 0.4)
+        return super().monotonic()
+
+
+def _keys() -> Iterator[SeriesKey]:
+    return (SeriesKey("embedded", pair, Operation.POINT_SELECT) for pair in PAIRS)
+
+
+@pytest.fixture
+def ticks(stage: Stage) -> list[Tick]:
+    """One tick for each pair."""
+    return [stage.made(pair=pair) for pair in PAIRS]
+
+
+def test_one_call_spends_a_bounded_time_and_the_next_ones_do_the_rest(ticks: list[Tick]) -> None:
+    statistics = Statistics(dict.fromkeys(_keys(), Phase.ENABLED), SlowClock())
+    for tick in ticks:
+        statistics.offer(tick)
+
+    found = [len(statistics.summaries()) for _ in range(4)]
+
+    assert found[0] < len(PAIRS)
+    assert found[-1] == len(PAIRS)
+    assert found == sorted(found)
+
+
+def test_a_series_without_news_keeps_its_summary_until_time_alone_changes_it(ticks: list[Tick]) -> None:
+    clock = FakeClock()
+    statistics = Statistics(dict.fromkeys(_keys(), Phase.ENABLED), clock)
+    statistics.offer(ticks[0])
+    key = next(_keys())
+    first = statistics.summaries()[key]
+
+    clock.advance(OLDEST_SUMMARY - 1)
+    assert statistics.summaries()[key] is first
+    clock.advance(1)
+    assert statistics.summaries()[key] is not first
+    clock.advance(2 * 3600)
+    assert set(statistics.summaries()[key].samples.values()) == {0}
+
+
+def test_ticks_that_nobody_asks_for_take_bounded_memory_and_are_not_lost(ticks: list[Tick]) -> None:
+    statistics = Statistics(dict.fromkeys(_keys(), Phase.ENABLED), FakeClock())
+
+    for _ in range(3 * MOST_WAITING):
+        statistics.offer(ticks[0])
+        assert len(statistics._series[next(_keys())].waiting) <= MOST_WAITING
+
+    assert set(statistics.summaries()[next(_keys())].samples.values()) == {3 * MOST_WAITING * 20}
+
+
+def test_a_damaged_block_is_left_out(ticks: list[Tick], caplog: pytest.LogCaptureFixture) -> None:
+    clock = FakeClock()
+    statistics = Statistics(dict.fromkeys(_keys(), Phase.ENABLED), clock)
+    statistics.offer(ticks[0])
+    key, block = statistics.blocks()[0]
+    again = Statistics(dict.fromkeys(_keys(), Phase.ENABLED), clock)
+
+    again.restore(key, replace(block, encrypted=replace(block.encrypted, samples=7)))
+    assert again.blocks() == []
+    assert "left out" in caplog.text
+    again.restore(key, block)
+    assert [(found, kept.plain.samples) for found, kept in again.blocks()] == [(key, 20)]

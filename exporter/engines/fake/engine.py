@@ -1,0 +1,208 @@
+"""The scripted engine: no database, but every rule of the contract, and whatever goes wrong on demand."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+import threading
+import time
+import weakref
+import zlib
+from collections import Counter
+from typing import ClassVar
+
+from exporter.config.schema import PairSettings, TargetSettings
+from exporter.domain.errors import Cancelled, DeadlineExceeded, Reason, TargetError, Unsupported
+from exporter.domain.model import (
+    EncryptionState,
+    Execution,
+    Keystore,
+    Operation,
+    PairFacts,
+    Slot,
+    TargetFacts,
+    TwinFacts,
+    Work,
+)
+from exporter.engines.base import Prepared, Progress
+from exporter.engines.fake.settings import Fault, Side, Target
+
+ROWS = 1000
+"""Rows of the pretended tables."""
+_EXECUTE_SHARE = 0.75  # of a latency; the rest is fetching, or the commit of a writing operation
+
+_ERRORS: dict[Reason, type[TargetError]] = {kind.reason: kind for kind in TargetError.__subclasses__()}
+_never = threading.Event()
+
+
+class _Life:
+    """What a scripted target remembers as long as its settings exist: its random sequences and its calls.
+
+    A lane whose call is wedged goes on with a new engine; the script must not begin again with it.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.latencies = {slot: random.Random(f"{seed}:{slot}") for slot in Slot}
+        self._calls: Counter[int] = Counter()
+
+    def due(self, faults: tuple[Fault, ...], call: str, slot: Slot | None) -> Fault | None:
+        """Counts a call and finds the first fault that it meets."""
+        met = None
+        for number, fault in enumerate(faults):
+            if fault.call != call or (fault.slot is not None and fault.slot is not slot):
+                continue
+            self._calls[number] += 1
+            if met is None and fault.first <= self._calls[number] <= (fault.last or math.inf):
+                met = fault
+        return met
+
+
+_lives: dict[int, _Life] = {}
+_lives_lock = threading.Lock()
+
+
+def _life_of(target: Target) -> _Life:
+    with _lives_lock:
+        if id(target) not in _lives:
+            _lives[id(target)] = _Life(target.seed)
+            weakref.finalize(target, _lives.pop, id(target), None)
+        return _lives[id(target)]
+
+
+class Session:
+    """Satisfies `engines.base.Session`. `close` may be called from another thread and ends hangs, but no wedge."""
+
+    def __init__(self, target: Target, life: _Life) -> None:
+        self._target, self._life = target, life
+        self._closed = threading.Event()
+        self._prepared: set[str] = set()
+
+    def facts(self) -> TargetFacts:
+        countable = self._target.a.decrypts is not None or self._target.b.decrypts is not None
+        return TargetFacts(
+            flavor="fake",
+            version="1",
+            role="primary",
+            open_mode="read_write",
+            cpu_source="script",
+            decrypt_unit="block" if countable else None,
+            decrypt_source="counter" if countable else None,
+        )
+
+    def provision(self, pair: PairSettings, progress: Progress, timeout: float) -> None:
+        self._meet_faults("provision", timeout)
+        progress(f"twins of {pair.name} are complete", 1.0)
+
+    def verify(self, pair: PairSettings, timeout: float) -> PairFacts:
+        self._meet_faults("verify", timeout)
+        a, b = (self._twin(slot) for slot in Slot)
+        parts = repr((pair.phase.value, a, b, self._target.seed))
+        return PairFacts(pair.name, pair.phase, a, b, epoch=hashlib.sha256(parts.encode()).hexdigest()[:12])
+
+    def prepare(self, pair: PairSettings, timeout: float) -> Prepared:
+        self._meet_faults("prepare", timeout)
+        if pair.name in self._prepared:
+            return Prepared()
+        self._prepared.add(pair.name)
+        return Prepared(connects=len(Slot))
+
+    def run(self, pair: PairSettings, slot: Slot, operation: Operation, key: int, timeout: float) -> Execution:
+        if operation not in Engine.operations:
+            raise Unsupported(f"the scripted engine has no operation {operation!s}")
+        self._meet_faults("run", timeout, slot)
+        side = self._side(slot)
+        latency = side.latency * math.exp(self._life.latencies[slot].gauss(0.0, side.spread))
+        duration = self._take(latency, timeout)
+        first, rest = duration * _EXECUTE_SHARE, duration * (1 - _EXECUTE_SHARE)
+        writes = operation is Operation.INSERT_BATCH
+        return Execution(
+            execute_seconds=first,
+            fetch_seconds=0.0 if writes else rest,
+            commit_seconds=rest if writes else 0.0,
+            work=self._work(side, latency, writes),
+            answer=(1, self._checksum(side, operation, key)),
+        )
+
+    def encryption_state(self, timeout: float) -> EncryptionState:
+        self._meet_faults("encryption_state", timeout)
+        words = {True: "encrypted", False: "plain", None: "unknown"}
+        counts = Counter({"encrypted": 0, "plain": 0})
+        for side in (self._target.a, self._target.b):
+            counts[words[side.encrypted]] += len(self._target.pairs)
+        state = self._target.keystore
+        keystore = Keystore("script", state, kind="file", raw=state.value, seen_from="server")
+        return EncryptionState((keystore,), tuple(("database", word, count) for word, count in counts.items()))
+
+    def close(self) -> None:
+        self._closed.set()
+
+    def _side(self, slot: Slot) -> Side:
+        return self._target.a if slot is Slot.A else self._target.b
+
+    def _twin(self, slot: Slot) -> TwinFacts:
+        side = self._side(slot)
+        algorithm = "scripted" if side.encrypted else ""
+        return TwinFacts(slot, side.encrypted, algorithm, rows=ROWS, rows_per_block=100.0, digest=side.digest)
+
+    def _work(self, side: Side, latency: float, writes: bool) -> Work:
+        """Both sides read as many blocks as the one that decrypts them."""
+        known = [one.decrypts for one in (self._target.a, self._target.b) if one.decrypts is not None]
+        return Work(
+            cpu_seconds=None if side.cpu_share is None else side.cpu_share * latency,
+            blocks_read=max(known) if known else None,
+            decrypts=side.decrypts,
+            encrypts=side.decrypts if writes else 0,
+        )
+
+    def _checksum(self, side: Side, operation: Operation, key: int) -> int:
+        """Like a database's: a point read depends on its row, a batch on its rows, a scan only on the data."""
+        part: dict[Operation, int] = {Operation.POINT_SELECT: key % ROWS, Operation.INSERT_BATCH: key}
+        return zlib.crc32(repr((side.digest, operation.value, part.get(operation, 0))).encode())
+
+    def _take(self, latency: float, timeout: float) -> float:
+        """Spend the time of a query if it is real; its duration in seconds."""
+        if self._target.real_time:
+            begun = time.perf_counter()
+            if self._closed.wait(min(latency, timeout)):
+                raise Cancelled("the session was closed")
+            if latency <= timeout:
+                return time.perf_counter() - begun
+        if latency > timeout:
+            raise DeadlineExceeded(f"scripted query not done after {timeout:g} s")
+        return latency
+
+    def _meet_faults(self, call: str, timeout: float, slot: Slot | None = None) -> None:
+        if self._closed.is_set():
+            raise Cancelled("the session is closed")
+        _suffer(self._life.due(self._target.faults, call, slot), call, timeout, self._closed)
+
+
+def _suffer(fault: Fault | None, call: str, timeout: float, closed: threading.Event) -> None:
+    """Do what a fault says, if there is one."""
+    if fault is None:
+        return
+    if fault.kind == "wedge":
+        while True:
+            _never.wait()
+    if fault.kind == "hang":
+        if closed.wait(timeout):
+            raise Cancelled(f"scripted hang of {call} ended by closing")
+        raise DeadlineExceeded(f"scripted hang of {call}: not done after {timeout:g} s")
+    raise _ERRORS[fault.reason](f"scripted error of {call}")
+
+
+class Engine:
+    """Satisfies `engines.base.Engine`."""
+
+    operations: ClassVar[frozenset[Operation]] = frozenset(Operation)
+    self_provisioning: ClassVar[bool] = True
+
+    def __init__(self, target: TargetSettings) -> None:
+        if not isinstance(target, Target):
+            raise TypeError(f"not a target of the scripted engine: {target.engine}")
+        self._target, self._life = target, _life_of(target)
+
+    def open(self, timeout: float) -> Session:
+        _suffer(self._life.due(self._target.faults, "open", None), "open", timeout, threading.Event())
+        return Session(self._target, self._life)

@@ -1,0 +1,65 @@
+"""The scratch lock: one exporter at a time builds twins or writes to them.
+
+An advisory lock of the kernel on a file beside the twins. The kernel frees it when its holder dies,
+however it dies, so it is never stale. The file itself stays; it holds the number of the process that
+took the lock last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+import time
+from pathlib import Path
+
+from exporter.domain.errors import Blocked, Cancelled
+
+_POLL_SECONDS = 0.05
+
+
+class ScratchLock:
+    """Taken by `acquire`, kept until `release`; `stop` ends a wait early."""
+
+    def __init__(self, path: Path, stop: threading.Event) -> None:
+        self._path, self._stop = path, stop
+        self._file: int | None = None
+
+    def acquire(self, patience: float) -> None:
+        """Take the lock unless this session has it; wait for at most `patience` seconds.
+
+        Raises `Blocked`, which names the process that holds it, and OSError where the file cannot be made.
+        """
+        if self._file is not None:
+            return
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._wait(file, time.monotonic() + patience)
+            os.ftruncate(file, 0)
+            os.pwrite(file, b"%d\n" % os.getpid(), 0)
+        except BaseException:
+            os.close(file)
+            raise
+        self._file = file
+
+    def _wait(self, file: int, deadline: float) -> None:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    holder = os.pread(file, 32, 0).decode("ascii", "replace").strip() or "unknown"
+                    raise Blocked(
+                        f"another exporter (process {holder}) holds {self._path}; stop one of the two"
+                    ) from None
+            if self._stop.wait(_POLL_SECONDS):
+                raise Cancelled("stopped while waiting for the scratch lock")
+
+    def release(self) -> None:
+        """Give the lock back; nothing happens when it is not held."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._file)
+            self._file = None

@@ -22,6 +22,10 @@ class Variant(StrEnum):
     ENCRYPTED = "encrypted"
     PLAIN = "plain"
 
+    @property
+    def other(self) -> Variant:
+        return Variant.PLAIN if self is Variant.ENCRYPTED else Variant.ENCRYPTED
+
 
 class Slot(StrEnum):
     """The two objects of a pair as configured, before anybody knows which one is encrypted."""
@@ -99,6 +103,10 @@ class Work:
             total(self.decrypts, other.decrypts),
             total(self.encrypts, other.encrypts),
         )
+
+    def values(self) -> tuple[float | None, ...]:
+        """All fields in the order of their definition."""
+        return (self.cpu_seconds, self.server_seconds, self.blocks_read, self.decrypts, self.encrypts)
 
     @classmethod
     def nothing(cls) -> Self:

@@ -91,6 +91,10 @@ class Engine(Protocol):
     operations: ClassVar[frozenset[Operation]]
     """What `Session.run` can do."""
 
+    self_provisioning: ClassVar[bool]
+    """Whether the daemon may call `Session.provision` on its own. Only an engine whose databases belong
+    to the exporter says yes; elsewhere a DBA decides, by the command line."""
+
     def __init__(self, target: TargetSettings) -> None: ...
 
     def open(self, timeout: float) -> Session:

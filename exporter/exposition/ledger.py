@@ -14,7 +14,7 @@ from exporter.domain.clock import Clock
 from exporter.domain.model import SeriesKey, Snapshot
 from exporter.exposition.catalogue import LATENESS_BUCKETS, NOISE_BUCKETS
 from exporter.exposition.counters import Histogram
-from exporter.exposition.screening import count
+from exporter.exposition.screening import count, screened_snapshot
 from exporter.exposition.statistics import Statistics
 from exporter.exposition.target_book import TargetBook
 from exporter.exposition.view import ExporterView, View
@@ -63,7 +63,7 @@ class Ledger:
         self._statistics = Statistics(phases, clock)
         self._snapshots: dict[str, Snapshot] = {}
         self._rows: dict[str, tuple[Snapshot, tuple[SnapshotRow, ...]]] = {}
-        self._serves: dict[int, set[str]] = {}
+        self._served_by: dict[str, int] = {}
         self._processes: dict[int, bool] = {}
         self._starts: Counter[int] = Counter()
         self._skipped = Counter(dict.fromkeys(SKIP_REASONS, 0))
@@ -82,13 +82,14 @@ class Ledger:
                 return
             target = _target_of(message)
             if book := self._books.get(target):
-                self._serves.setdefault(process, set()).add(target)
+                if not isinstance(message, SnapshotDone):
+                    self._served_by[target] = process
                 self._note(book, message, now)
 
     def assign(self, process: int, targets: Iterable[str]) -> None:
         """Say beforehand which targets a probe process serves; otherwise its messages tell."""
         with self._lock:
-            self._serves.setdefault(process, set()).update(targets)
+            self._served_by.update(dict.fromkeys(targets, process))
             self._processes.setdefault(process, False)
 
     def process_up(self, process: int, up: bool) -> None:
@@ -97,13 +98,19 @@ class Ledger:
             self._starts[process] += up and not self._processes.get(process, False)
             self._processes[process] = up
             if not up:
-                for target in self._serves.get(process, ()):
-                    if book := self._books.get(target):
+                for target, book in self._books.items():
+                    if self._served_by.get(target) == process:
                         book.lost()
 
     def restore(self, key: SeriesKey, block: Block) -> None:
         """Take a block of observations from the history."""
         self._statistics.restore(key, block)
+
+    def restore_snapshot(self, snapshot: Snapshot) -> None:
+        """Take a dense measurement from the history; it says nothing about whether the target is up now."""
+        with self._lock:
+            if snapshot.target in self._books:
+                self._snapshots[snapshot.target] = screened_snapshot(snapshot)[0]
 
     def state_size(self, size: int) -> None:
         """Size of the history on disk in bytes."""
@@ -141,7 +148,9 @@ class Ledger:
         rows = {target: self.snapshot_rows(target) for target in self._books}
         with self._lock:
             now = self._clock.monotonic()
-            targets = tuple(book.view(now, summaries, rows[name]) for name, book in self._books.items())
+            targets = tuple(
+                book.view(now, summaries, rows[name], self._taken(name)) for name, book in self._books.items()
+            )
             return View(self._clock.wall(), targets, self._exporter_view())
 
     # -- steps -------------------------------------------------------------------------------------------
@@ -164,7 +173,7 @@ class Ledger:
             case Building():
                 book.building(message, now)
             case SnapshotDone(snapshot):
-                self._snapshots[snapshot.target] = book.snapshot_done(snapshot, now)
+                self._snapshots[snapshot.target] = book.snapshot_done(snapshot)
             case _:
                 raise TypeError(f"a probe process does not say {type(message).__name__}")
 
@@ -180,6 +189,10 @@ class Ledger:
         for target, share in beat.load_ratios.items():
             if book := self._books.get(target):
                 book.load(share)
+
+    def _taken(self, target: str) -> float | None:
+        snapshot = self._snapshots.get(target)
+        return None if snapshot is None else snapshot.started
 
     def _exporter_view(self) -> ExporterView:
         return ExporterView(

@@ -197,11 +197,14 @@ class TargetBook:
     def load(self, share: object) -> None:
         self._load = self._believed(share, number)
 
-    def snapshot_done(self, snapshot: Snapshot, now: float) -> Snapshot:
-        """The dense measurement as it can be believed. It is not counted: it stands outside the ticks."""
+    def snapshot_done(self, snapshot: Snapshot) -> Snapshot:
+        """The dense measurement as it can be believed.
+
+        It is not counted, for it stands outside the ticks; nor does it prove that the target is up, for
+        it may come from the history.
+        """
         believed, invalid = screened_snapshot(snapshot)
         self._invalid += invalid
-        self._works(now)
         return believed
 
     def lost(self) -> None:
@@ -220,7 +223,9 @@ class TargetBook:
 
     # -- the view ----------------------------------------------------------------------------------------
 
-    def view(self, now: float, summaries: Summaries, snapshot: tuple[SnapshotRow, ...]) -> TargetView:
+    def view(
+        self, now: float, summaries: Summaries, snapshot: tuple[SnapshotRow, ...], taken: float | None
+    ) -> TargetView:
         slowest = max(self._canary_expiry, self._state_expiry)
         heard = self._worked is not None and now - self._worked <= slowest
         up = self._reached and heard and self._canary_works is not False
@@ -244,6 +249,7 @@ class TargetBook:
             collectors=tuple(collector for collector in collectors if collector is not None),
             building=self._building,
             snapshot=tuple(row for row in snapshot if self.valid(row.pair)),
+            snapshot_taken=taken,
         )
 
     def _pair_view(self, name: str, phase: Phase, now: float, summaries: Summaries) -> PairView:

@@ -76,7 +76,7 @@ class TargetView:
     """One configured target. `up` is None while its probe process is down.
 
     `problem` says in words what went wrong last, empty when all is well. `building` is what is being
-    built and the share that is done. `snapshot` holds the dense measurement at the start.
+    built and the share that is done. `snapshot` holds the newest dense measurement, `snapshot_taken` its time.
     """
 
     name: str
@@ -97,6 +97,7 @@ class TargetView:
     collectors: tuple[CollectorView, ...] = ()
     building: tuple[str, float] | None = None
     snapshot: tuple[SnapshotRow, ...] = ()
+    snapshot_taken: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

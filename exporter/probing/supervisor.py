@@ -99,14 +99,21 @@ class Probe:
                 if not self._alive and isinstance(message, Beat):
                     self._alive = True
                     self._up_changed(self.assignment.process, True)
-                self._deliver(self.assignment.process, message)
+                self._hand_on(message)
         except (EOFError, OSError):
             pass
         except Exception:
             # A boundary: a message that cannot be read means that the process is not to be trusted.
-            log.exception("a probe process sent something unreadable", extra={"process": self.assignment.process})
+            log.exception("a probe process sent something unreadable", extra={"probe": self.assignment.process})
             self._child.kill()
         self._up_changed(self.assignment.process, False)
+
+    def _hand_on(self, message: ToParent) -> None:
+        try:
+            self._deliver(self.assignment.process, message)
+        except Exception:
+            # A boundary: a defect on our side of the pipe is no reason to stop listening.
+            log.exception("a message could not be used", extra={"message_type": type(message).__name__})
 
 
 class Supervisor:
@@ -122,7 +129,7 @@ class Supervisor:
     ) -> None:
         self._settings, self._clock = settings, clock
         self._deliver, self._up_changed, self._wants_snapshot = deliver, up_changed, wants_snapshot
-        self._shares = share(tuple(target.name for target in settings.targets), settings.probes.processes)
+        self.shares = share(tuple(target.name for target in settings.targets), settings.probes.processes)
         self._probes: dict[int, Probe] = {}
         self._pauses: dict[int, float] = {}
         self._not_before: dict[int, float] = {}
@@ -131,13 +138,9 @@ class Supervisor:
         self._thread = threading.Thread(target=self._watch, name="supervisor", daemon=True)
 
     def start(self) -> None:
-        for process in range(len(self._shares)):
+        for process in range(len(self.shares)):
             self._start(process)
         self._thread.start()
-
-    @property
-    def processes(self) -> int:
-        return len(self._shares)
 
     def pids(self) -> dict[int, int]:
         return {process: probe.pid for process, probe in self._probes.items()}
@@ -160,11 +163,11 @@ class Supervisor:
     def _watch(self) -> None:
         while not self._stopping.wait(CHECK_SECONDS):
             self._ticked = self._clock.monotonic()
-            for process in range(len(self._shares)):
+            for process in range(len(self.shares)):
                 try:
                     self._check(process)
                 except OSError as error:
-                    log.error("a probe process cannot be started", extra={"process": process, "error": str(error)})
+                    log.error("a probe process cannot be started", extra={"probe": process, "error": str(error)})
 
     def _check(self, process: int) -> None:
         now = self._clock.monotonic()
@@ -185,10 +188,10 @@ class Supervisor:
         pause = FIRST_PAUSE if lived > HEALTHY_AFTER else self._pauses.get(process, FIRST_PAUSE)
         self._pauses[process] = min(LONGEST_PAUSE, 2 * pause)
         self._not_before[process] = now + pause
-        log.warning(f"a probe process {words}; it is started again", extra={"process": process, "pause_seconds": pause})
+        log.warning(f"a probe process {words}; it is started again", extra={"probe": process, "pause_seconds": pause})
 
     def _start(self, process: int) -> None:
-        targets = self._shares[process]
+        targets = self.shares[process]
         assignment = Assignment(
             process=process,
             settings=self._settings,

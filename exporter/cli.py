@@ -1,0 +1,198 @@
+"""The front door: run, check, once, targets. Every problem of the operator's is one line and exit code 1."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from exporter import __version__, logs
+from exporter.config import loader
+from exporter.config.secrets import redact
+from exporter.config.schema import ENV_PREFIX, Settings, TargetSettings
+from exporter.console import Progress, table
+from exporter.domain.clock import SystemClock
+from exporter.domain.errors import ConfigError, TargetError, TdeExporterError
+from exporter.engines import registry
+from exporter.overhead.snapshot import summarise
+from exporter.probing.rounds import Rounds
+from exporter.probing.turnstile import Turnstile
+from exporter.snapshot_table import snapshot_dict, snapshot_text
+
+CONFIG_VARIABLE = f"{ENV_PREFIX}CONFIG"
+ONCE_UNITS = 20
+ONCE_SECONDS = 4.0
+
+EPILOG = """\
+With no command, `run` is meant. With no configuration file, an embedded encrypted SQLite database is
+built and measured, so that nothing else is needed. Settings can be overridden by environment variables
+such as TDE_EXPORTER_WEB__PORT=10162; see docs/configuration.md.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    arguments = _parser().parse_args(argv)
+    command: Callable[[argparse.Namespace], int] = getattr(arguments, "command", run)
+    try:
+        return command(arguments)
+    except TdeExporterError as error:
+        for line in redact(str(error)).splitlines():
+            print(f"tde-exporter: {line}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader of our output went away (`tde-exporter targets | head -1`); nothing is wrong.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until a signal comes."""
+    # The other commands need no web server; they start in half the time without it.
+    from exporter.app import App
+
+    settings = _settings(arguments)
+    _check_operations(settings)
+    logs.configure(settings.log.level, settings.log.format)
+    return App(settings, SystemClock(), talkative=_config_path(arguments) is None or sys.stdout.isatty()).run()
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Say whether the configuration is sound; connects to nothing."""
+    if arguments.file is not None:
+        arguments.config = arguments.file
+    settings = _settings(arguments)
+    _check_operations(settings)
+    pairs = sum(len(target.pairs) for target in settings.targets)
+    name = _config_path(arguments) or "embedded default"
+    print(f"{name}: ok ({_count(len(settings.targets), 'target')}, {_count(pairs, 'pair')})")
+    return 0
+
+
+def targets(arguments: argparse.Namespace) -> int:
+    """List what is configured."""
+    settings = _settings(arguments)
+    rows = [
+        (
+            target.name,
+            target.engine,
+            " ".join(pair.name for pair in target.pairs),
+            " ".join(target.canary_operations),
+            f"{settings.intervals_of(target).canary:g} s",
+        )
+        for target in settings.targets
+    ]
+    print(table(("target", "engine", "pairs", "operations", "canary every"), rows, left=4))
+    return 0
+
+
+def once(arguments: argparse.Namespace) -> int:
+    """Measure one target now, densely, and print the snapshot."""
+    settings = _settings(arguments)
+    logs.configure(settings.log.level, settings.log.format)
+    target = _chosen(settings, arguments.target)
+    _check_operations(settings)
+    progress = Progress()
+    rounds = Rounds(settings, target, Turnstile(), lambda _message: None, SystemClock(), random.Random())
+    try:
+        rounds.connect(progress)
+        snapshot = rounds.snapshot(arguments.units, ONCE_SECONDS, progress)
+    except TargetError as error:
+        raise TdeExporterError(f"target {target.name}: {error} ({error.reason})") from error
+    finally:
+        progress.done()
+        rounds.close()
+    rows = summarise(snapshot)
+    if arguments.json:
+        print(json.dumps(snapshot_dict(snapshot, rows), indent=2))
+    else:
+        print(snapshot_text(snapshot, rows))
+    return 0 if rows and not snapshot.failures else 1
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    return loader.load(_config_path(arguments), target_types=registry.target_types())
+
+
+def _config_path(arguments: argparse.Namespace) -> Path | None:
+    given = getattr(arguments, "config", None) or os.environ.get(CONFIG_VARIABLE)
+    return Path(given) if given else None
+
+
+def _chosen(settings: Settings, name: str | None) -> TargetSettings:
+    names = ", ".join(target.name for target in settings.targets)
+    if name is None:
+        if len(settings.targets) > 1:
+            raise ConfigError("several targets are configured", remedy=f"Name one of: {names}")
+        return settings.targets[0]
+    target = settings.target(name)
+    if target is None:
+        raise ConfigError(f"there is no target '{name}'", remedy=f"Name one of: {names}")
+    return target
+
+
+def _check_operations(settings: Settings) -> None:
+    """Refuse operations that an engine cannot do; loads the drivers of the configured engines only."""
+    for target in settings.targets:
+        offered = registry.engine_type(target.engine).operations
+        for operation in target.canary_operations:
+            if operation not in offered:
+                raise ConfigError(
+                    f"engine {target.engine} does not offer the operation {operation}",
+                    where=f"targets: {target.name}: operations",
+                    remedy=f"Use some of: {', '.join(sorted(offered))}",
+                )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _parser() -> argparse.ArgumentParser:
+    # Suppressed defaults: what was given before the command is not overwritten by what was not given after it.
+    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    common.add_argument(
+        "-c", "--config", metavar="FILE", help=f"configuration file (default: ${CONFIG_VARIABLE}, else embedded)"
+    )
+    parser = argparse.ArgumentParser(
+        prog="tde-exporter",
+        description="Measures what transparent data encryption costs, and exports it to Prometheus.",
+        epilog=EPILOG,
+        parents=[common],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"tde-exporter {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+
+    def add(name: str, command: Callable[[argparse.Namespace], int], words: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, parents=[common], help=words, description=words)
+        sub.set_defaults(command=command)
+        return sub
+
+    add("run", run, "probe all targets and serve metrics until a signal comes (the default)")
+    sub = add("check", check, "check the configuration; exit code 0 when it is sound, 1 when not; connects to nothing")
+    sub.add_argument("file", nargs="?", metavar="FILE", help="configuration file to check")
+    sub = add("once", once, "measure one target now and print what encryption costs there")
+    sub.add_argument("target", nargs="?", metavar="TARGET", help="name of the target (default: the only one)")
+    sub.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    sub.add_argument(
+        "--units",
+        type=_units,
+        default=ONCE_UNITS,
+        metavar="N",
+        help=f"AB+BA units to measure of each operation, 6 to 500 (default {ONCE_UNITS})",
+    )
+    add("targets", targets, "list the configured targets, their pairs and operations")
+    return parser
+
+
+def _units(text: str) -> int:
+    if not text.isdigit() or not 6 <= int(text) <= 500:
+        raise argparse.ArgumentTypeError("give a whole number from 6 to 500; fewer than 6 give no interval")
+    return int(text)

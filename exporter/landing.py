@@ -1,0 +1,120 @@
+"""From a view to the landing page: which numbers a person sees for each operation, and from where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from exporter.domain.model import KeystoreState, Variant
+from exporter.exposition.view import PairView, SeriesView, TargetView, View
+from exporter.overhead.snapshot import SnapshotRow
+from exporter.overhead.windows import SeriesSummary
+from exporter.overhead.words import Word, word_of_window
+from exporter.web.pages.landing import Landing, OverheadRow, PairRow, TargetRow
+
+
+def landing(view: View, started: float, now: float) -> Landing:
+    """Everything on the page; computes no statistics. `started` and `now` are Unix times."""
+    return Landing(
+        version=view.exporter.version,
+        started=started,
+        now=now,
+        targets=tuple(_target(target) for target in view.targets),
+        overhead=tuple(row for target in view.targets for pair in target.pairs for row in _overhead(target, pair)),
+        problems=tuple(_problems(view)),
+    )
+
+
+def _problems(view: View) -> Iterator[str]:
+    for process, up in sorted(view.exporter.processes.items()):
+        if not up:
+            yield f"probe process {process} is not running; nothing is known about its targets"
+    if view.exporter.state_errors:
+        yield "the history could not be read or written; see the log"
+
+
+def _target(target: TargetView) -> TargetRow:
+    words = target.problem
+    if target.building is not None:
+        what, share = target.building
+        words = f"{what}, {share:.0%} done"
+    elif not words and target.facts is not None:
+        words = " ".join(part for part in (target.facts.flavor, target.facts.version, target.facts.role) if part)
+    states = () if target.state is None else tuple(keystore.state for keystore in target.state.keystores)
+    # The worst state of several keystores is the one to know about.
+    worst = next((state for state in states if state is not KeystoreState.OPEN), states[0] if states else None)
+    return TargetRow(
+        name=target.name,
+        engine=target.engine,
+        up=target.up,
+        words=words,
+        keystore="" if worst is None else worst.value,
+        pairs=tuple(PairRow(pair.name, pair.valid, _pair_words(pair)) for pair in target.pairs),
+    )
+
+
+def _pair_words(pair: PairView) -> str:
+    if pair.facts is None:
+        return ""
+    if pair.facts.problem:
+        return pair.facts.problem
+    algorithm = pair.facts.a.algorithm or pair.facts.b.algorithm
+    rows = pair.facts.a.rows
+    parts = [algorithm, "" if rows is None else f"{rows:,} rows each".replace(",", " ")]
+    return ", ".join(part for part in parts if part)
+
+
+def _overhead(target: TargetView, pair: PairView) -> Iterator[OverheadRow]:
+    """One row for each operation: the 1 h window once it has an interval, the snapshot until then."""
+    snapshots = {row.operation: row for row in target.snapshot if row.pair == pair.name}
+    for series in pair.series:
+        snapshot = snapshots.get(series.operation)
+        if series.summary is not None and (series.summary.latency_ratio or snapshot is None):
+            yield _from_window(target, pair, series, series.summary)
+        elif snapshot is not None and pair.valid is not False:
+            yield _from_snapshot(target, snapshot)
+        else:
+            yield _unknown(target, pair, series)
+
+
+def _from_window(target: TargetView, pair: PairView, series: SeriesView, summary: SeriesSummary) -> OverheadRow:
+    return OverheadRow(
+        target=target.name,
+        pair=pair.name,
+        operation=series.operation.value,
+        encrypted_seconds=summary.percentiles.get(Variant.ENCRYPTED, {}).get(50),
+        plain_seconds=summary.percentiles.get(Variant.PLAIN, {}).get(50),
+        latency=summary.latency_ratio.get(50),
+        cpu=summary.cpu_ratio,
+        decrypts_per_sample=summary.decrypts_per_sample.get(Variant.ENCRYPTED),
+        source="1 h window",
+        word=summary.word,
+    )
+
+
+def _from_snapshot(target: TargetView, row: SnapshotRow) -> OverheadRow:
+    ratios = {50: row.latency} if row.latency is not None and row.latency.lower is not None else {}
+    taken = (
+        ""
+        if target.snapshot_taken is None
+        else datetime.fromtimestamp(target.snapshot_taken, UTC).strftime(" %H:%M UTC")
+    )
+    return OverheadRow(
+        target=target.name,
+        pair=row.pair,
+        operation=row.operation.value,
+        encrypted_seconds=row.encrypted_seconds,
+        plain_seconds=row.plain_seconds,
+        latency=row.latency,
+        cpu=row.cpu,
+        decrypts_per_sample=row.decrypts_per_sample,
+        source=f"snapshot{taken}",
+        word=word_of_window(certifying=False, samples=row.samples, blind=row.blind, ratios=ratios),
+    )
+
+
+def _unknown(target: TargetView, pair: PairView, series: SeriesView) -> OverheadRow:
+    nothing = Word.NO_DATA
+    return OverheadRow(
+        target.name, pair.name, series.operation.value, None, None, None, None, None, source="", word=nothing
+    )

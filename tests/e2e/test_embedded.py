@@ -1,0 +1,136 @@
+"""The embedded default, end to end: the daemon, its page, its verdict about the files, its end."""
+
+import os
+import shutil
+import signal
+
+RUNS = "tde_canary_runs_total"
+
+
+def runs(daemon, **labels):
+    return daemon.total(RUNS, **labels)
+
+
+def test_the_default_target_is_measured_and_says_what_it_decrypted(daemon, small):
+    exporter = daemon(small()).start().ready()
+    exporter.until(lambda: runs(exporter, operation="full_scan_cold") >= 6, "cold scans")
+
+    assert exporter.value("tde_target_up", target="embedded") == 1
+    assert exporter.value("tde_pair_valid", pair="phonebook") == 1
+    assert exporter.value("tde_keystore_state", state="open") == 1
+    assert exporter.value("tde_canary_blind", operation="full_scan_cold") == 0
+    cold = {"operation": "full_scan_cold"}
+    decrypts = exporter.total("tde_canary_decrypts_total", variant="encrypted", **cold)
+    assert decrypts > 0
+    assert exporter.total("tde_canary_decrypts_total", variant="plain", **cold) == 0
+    assert exporter.total("tde_canary_encrypts_total", variant="encrypted", operation="insert_batch") > 0
+    page = exporter.get("/")
+    assert page.status_code == 200
+    assert "full_scan_cold" in page.text
+
+
+def test_a_warm_only_configuration_is_blind(daemon, small):
+    exporter = daemon(small(operations=["full_scan"])).start().ready()
+    exporter.until(lambda: runs(exporter) >= 4, "scans")
+
+    assert exporter.value("tde_canary_blind", operation="full_scan") == 1
+    assert exporter.total("tde_canary_decrypts_total", variant="encrypted") == 0
+
+
+def test_exchanged_files_are_noticed_and_attribution_follows_the_data(daemon, small):
+    exporter = daemon(small(operations=["full_scan_cold"])).start().ready()
+    exporter.until(lambda: runs(exporter) >= 4, "scans")
+    files = exporter.directory / "state" / "targets" / "embedded"
+    first, second = files / "phonebook.encrypted.db", files / "phonebook.plain.db"
+    first.rename(files / "aside")
+    second.rename(first)
+    (files / "aside").rename(second)
+    at_exchange = exporter.total("tde_canary_decrypts_total", variant="encrypted")
+
+    exporter.until(
+        lambda: exporter.total("tde_canary_decrypts_total", variant="encrypted") > at_exchange, "further decrypts"
+    )
+    assert exporter.total("tde_canary_decrypts_total", variant="plain") == 0
+    assert exporter.value("tde_pair_valid", pair="phonebook") == 1
+    assert exporter.total("tde_canary_run_failures_total") == 0
+
+
+def test_a_plain_file_in_place_of_the_encrypted_twin_makes_the_pair_invalid(daemon, small):
+    exporter = daemon(small()).start().ready()
+    exporter.until(lambda: exporter.total("tde_overhead_samples") >= 4, "samples")
+    files = exporter.directory / "state" / "targets" / "embedded"
+    shutil.copy(files / "phonebook.plain.db", files / "copy")
+    (files / "copy").rename(files / "phonebook.encrypted.db")
+
+    exporter.until(lambda: exporter.value("tde_pair_valid", pair="phonebook") == 0, "the pair to be invalid")
+    assert not [name for name, _ in exporter.samples() if name.startswith("tde_overhead_")]
+    assert "neither is encrypted" in exporter.get("/").text
+
+
+def test_a_missing_key_is_a_keystore_failure_and_not_a_new_key(daemon, small):
+    exporter = daemon(small()).start().ready()
+    key = exporter.directory / "state" / "targets" / "embedded" / "key"
+    exporter.stop()
+    content = key.read_bytes()
+    key.unlink()
+
+    exporter.start().ready()
+    exporter.until(lambda: exporter.value("tde_keystore_state", state="missing") == 1, "the missing keystore")
+    assert not key.exists()
+    key.write_bytes(content)
+    key.chmod(0o600)
+    exporter.until(lambda: exporter.value("tde_keystore_state", state="open") == 1, "recovery")
+    before = exporter.total("tde_canary_decrypts_total", variant="encrypted")
+    exporter.until(lambda: exporter.total("tde_canary_decrypts_total", variant="encrypted") > before, "decrypts")
+
+
+def test_observations_survive_a_restart(daemon, small):
+    exporter = daemon(small()).start().ready()
+    exporter.until(lambda: exporter.total("tde_overhead_samples", operation="full_scan_cold") >= 8, "samples")
+    before = exporter.total("tde_overhead_samples", operation="full_scan_cold")
+    exporter.stop()
+
+    exporter.start().ready()
+    assert exporter.total("tde_overhead_samples", operation="full_scan_cold") >= before
+
+
+def test_the_daemon_ends_in_time_on_sigterm(daemon, small):
+    exporter = daemon(small()).start().ready()
+    probes = exporter.children()
+
+    assert exporter.stop() < 5.0 * 5
+    assert not [pid for pid in probes if alive(pid)]
+
+
+def test_a_killed_probe_process_is_started_again_and_absent_meanwhile(daemon, small):
+    exporter = daemon(small()).start().ready()
+    exporter.until(lambda: exporter.value("tde_exporter_probe_process_up", process="0") == 1, "the probe process")
+    (probe,) = exporter.children()
+    counted = runs(exporter)
+    os.kill(probe, signal.SIGKILL)
+
+    exporter.until(lambda: exporter.value("tde_exporter_probe_process_up", process="0") == 0, "its end to show")
+    assert exporter.value("tde_target_up") is None
+    assert not [name for name, _ in exporter.samples() if name.startswith("tde_overhead_")]
+    exporter.until(lambda: exporter.value("tde_exporter_probe_process_up", process="0") == 1, "the restart")
+    exporter.until(lambda: runs(exporter) > counted, "further runs")
+
+
+def test_a_hung_probe_process_is_killed_and_started_again(daemon, small):
+    settings = small()
+    settings["probes"]["heartbeat_timeout"] = "3s"
+    exporter = daemon(settings).start().ready()
+    exporter.until(lambda: exporter.value("tde_exporter_probe_process_up", process="0") == 1, "the probe process")
+    (probe,) = exporter.children()
+    os.kill(probe, signal.SIGSTOP)
+
+    exporter.until(lambda: exporter.children() not in ([probe], []), "another probe process")
+    exporter.until(lambda: exporter.value("tde_exporter_probe_process_up", process="0") == 1, "its first beat")
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,79 @@
+"""A database that hangs costs its own lane: not the page, not its neighbours, not the end of the daemon."""
+
+import threading
+import time
+
+import httpx
+
+
+def fake(name, **faults):
+    return {
+        "name": name,
+        "engine": "fake",
+        "intervals": {"canary": "1s", "encryption_state": "1s"},
+        "budgets": {"time_share_ratio": 1.0},
+        **faults,
+    }
+
+
+def settings(*targets):
+    return {
+        "targets": list(targets),
+        "operations": {
+            "point_select": {"samples": 5, "timeout": "500ms"},
+            "full_scan": {"samples": 1, "timeout": "500ms"},
+        },
+        "probes": {"processes": 1},
+    }
+
+
+HUNG = fake("hung", faults=[{"kind": "hang", "call": "run"}])
+WEDGED = fake("wedged", faults=[{"kind": "wedge", "call": "run", "first": 20, "last": 20}])
+REFUSED = fake("refused", faults=[{"kind": "error", "call": "open", "reason": "connect"}])
+
+
+def test_neighbours_of_hung_wedged_and_dead_targets_keep_their_period(daemon):
+    exporter = daemon(settings(fake("healthy"), HUNG, WEDGED, REFUSED)).start().ready()
+
+    exporter.until(lambda: exporter.total("tde_exporter_lanes_abandoned_total") >= 1, "the wedged lane")
+    begun, before = time.monotonic(), exporter.total("tde_canary_runs_total", target="healthy")
+    exporter.until(lambda: exporter.total("tde_canary_runs_total", target="healthy") >= before + 96, "eight rounds")
+    assert time.monotonic() - begun < 8 * 5
+    assert exporter.value("tde_target_up", target="healthy") == 1
+    assert exporter.value("tde_target_up", target="refused") == 0
+    assert exporter.total("tde_canary_run_failures_total", target="hung", reason="timeout") > 0
+    assert exporter.total("tde_target_connection_errors_total", target="refused", reason="connect") > 0
+    # The wedged call never ends, but its target is measured again by a new worker.
+    after = exporter.total("tde_canary_runs_total", target="wedged")
+    exporter.until(lambda: exporter.total("tde_canary_runs_total", target="wedged") > after, "the wedged target")
+
+
+def test_a_scrape_asks_no_database(daemon):
+    exporter = daemon(settings(fake("deaf", faults=[{"kind": "wedge", "call": "open"}]))).start()
+    exporter.until(lambda: exporter.get("/metrics").status_code == 200, "a page")
+    longest = []
+
+    def scrape():
+        for _ in range(20):
+            begun = time.monotonic()
+            assert httpx.get(exporter.url + "/metrics", timeout=20.0).status_code == 200
+            longest.append(time.monotonic() - begun)
+
+    scrapers = [threading.Thread(target=scrape) for _ in range(4)]
+    for scraper in scrapers:
+        scraper.start()
+    for scraper in scrapers:
+        scraper.join()
+
+    assert len(longest) == 80
+    assert max(longest) < 0.5 * 5
+    assert exporter.value("tde_target_up", target="deaf") == 0
+
+
+def test_the_daemon_ends_in_time_whatever_hangs(daemon):
+    wedged = [fake(f"wedged-{number}", faults=[{"kind": "wedge", "call": "run"}]) for number in range(3)]
+    exporter = daemon(settings(*wedged)).start()
+    exporter.until(lambda: exporter.get("/metrics").status_code == 200, "a page")
+    time.sleep(2.0)  # well inside the wedged calls
+
+    assert exporter.stop() < 5.0 * 5

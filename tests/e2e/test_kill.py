@@ -1,0 +1,29 @@
+"""kill -9 at random moments: the exporter always starts again, nothing is stale, nothing is lost."""
+
+import random
+import time
+
+
+def test_twenty_kills_at_random_moments(daemon, small):
+    rng = random.Random(20)
+    exporter = daemon(small())
+    key = exporter.directory / "state" / "targets" / "embedded" / "key"
+    keys = set()
+    for _ in range(20):
+        exporter.start()
+        # From the first milliseconds (building twins) to the middle of ticks; the moment is what is tested.
+        time.sleep(rng.uniform(0.05, 2.5))
+        if key.exists():
+            keys.add(key.read_bytes())
+        exporter.kill()
+
+    exporter.start().ready()
+    exporter.until(lambda: exporter.value("tde_pair_valid") == 1, "valid twins")
+    before = exporter.total("tde_canary_runs_total", operation="insert_batch")
+    exporter.until(
+        lambda: exporter.total("tde_canary_runs_total", operation="insert_batch") >= before + 4, "writing operations"
+    )
+    assert exporter.total("tde_canary_run_failures_total") == 0
+    assert keys == {key.read_bytes()}
+    left = {path.name for path in key.parent.iterdir()}
+    assert not [name for name in left if "tmp" in name or "build" in name]

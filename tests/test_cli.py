@@ -1,0 +1,145 @@
+"""The command line as an operator types it: output, exit codes, and one clear line for every mistake."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+
+@pytest.fixture
+def tde(tmp_path):
+    def run(*arguments, **environ):
+        return subprocess.run(
+            [sys.executable, "-m", "exporter", *arguments],
+            env={**os.environ, "TDE_EXPORTER_STATE_DIRECTORY": str(tmp_path / "state"), **environ},
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def config(tmp_path):
+    def write(content):
+        path = tmp_path / "config.yaml"
+        path.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
+        return str(path)
+
+    return write
+
+
+SMALL = {"targets": [{"name": "embedded", "engine": "sqlite", "pairs": [{"name": "phonebook", "rows": 20000}]}]}
+
+
+def test_version(tde):
+    from exporter import __version__
+
+    assert tde("--version").stdout == f"tde-exporter {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [(), ("run",), ("check",), ("once",), ("targets",)])
+def test_every_command_has_help(tde, arguments):
+    done = tde(*arguments, "--help")
+
+    assert done.returncode == 0
+    assert "usage: tde-exporter" in done.stdout
+
+
+def test_check_accepts_the_default_and_a_file(tde, config):
+    assert tde("check").stdout == "embedded default: ok (1 target, 1 pair)\n"
+    path = config(SMALL)
+    assert tde("check", path).stdout == f"{path}: ok (1 target, 1 pair)\n"
+    assert tde("--config", path, "check").stdout == f"{path}: ok (1 target, 1 pair)\n"
+    assert tde("check", TDE_EXPORTER_CONFIG=path).stdout == f"{path}: ok (1 target, 1 pair)\n"
+
+
+def test_targets_lists_what_is_configured(tde, config):
+    done = tde("-c", config(SMALL), "targets")
+
+    assert done.returncode == 0
+    assert "embedded" in done.stdout
+    assert "full_scan_cold" in done.stdout
+
+
+def test_once_prints_what_encryption_costs(tde, config):
+    done = tde("-c", config(SMALL), "once", "--units", "6")
+
+    assert done.returncode == 0, done.stderr
+    for word in ("full_scan_cold", "insert_batch", "CPU overhead", "blind"):
+        assert word in done.stdout
+    assert "building" in done.stderr.lower()
+
+
+def test_once_json_has_intervals_and_counts(tde, config):
+    done = tde("-c", config(SMALL), "once", "embedded", "--json", "--units", "6")
+
+    rows = {row["operation"]: row for row in json.loads(done.stdout)["rows"]}
+    cold = rows["full_scan_cold"]
+    assert cold["cpu"]["lower"] <= cold["cpu"]["estimate"] <= cold["cpu"]["upper"]
+    assert cold["decrypts_per_sample"] > 100
+    assert rows["full_scan"]["blind"] is True
+    assert rows["full_scan"]["decrypts_per_sample"] == 0
+
+
+BAD = {
+    "unknown key": ("targets: [{name: a, engine: sqlite, colour: red}]", "colour"),
+    "wrong type": ("targets: [{name: a, engine: sqlite, cipher: 7}]", "cipher"),
+    "unknown engine": ("targets: [{name: a, engine: dbase}]", "dbase"),
+    "two targets of one name": ("targets: [{name: a, engine: sqlite}, {name: a, engine: fake}]", "named 'a'"),
+    "duplicate key": ("web: {port: 1}\nweb: {port: 2}\ntargets: [{name: a, engine: sqlite}]", "web"),
+    "impossible interval": ("intervals: {canary: 0s}\ntargets: [{name: a, engine: sqlite}]", "canary"),
+    "an operation that the engine lacks": (
+        "targets: [{name: a, engine: fake, operations: [insert_batch]}]",
+        "insert_batch",
+    ),
+    "not YAML": ("targets: [", "YAML"),
+    "empty": ("", "targets"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("command", ["check", "run", "once"])
+def test_bad_input_gives_one_clear_line(tde, config, case, command):
+    content, named = BAD[case]
+    done = tde("-c", config(content), command)
+
+    assert_one_line(done, named)
+
+
+def test_a_missing_file_is_named(tde, tmp_path):
+    assert_one_line(tde("-c", str(tmp_path / "absent.yaml"), "run"), "absent.yaml")
+
+
+def test_an_unknown_target_names_the_known_ones(tde, config):
+    assert_one_line(tde("-c", config(SMALL), "once", "other"), "embedded")
+
+
+def test_a_port_in_use_is_named(tde, config):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        assert_one_line(tde("-c", config(SMALL), "run", TDE_EXPORTER_WEB__PORT=port), port)
+
+
+def test_a_state_directory_that_cannot_be_made_is_named(tde, config, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    done = tde("-c", config(SMALL), "run", TDE_EXPORTER_STATE_DIRECTORY=str(tmp_path / "file" / "state"))
+
+    assert_one_line(done, "state")
+
+
+def assert_one_line(done, named):
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("tde-exporter: ")
+    assert named in lines[0]

@@ -115,6 +115,17 @@ def test_the_dense_snapshot_is_judged_and_not_counted(stage: Stage) -> None:
     assert stage.value("tde_canary_runs_total", operation="full_scan", variant="plain") == 0
 
 
+def test_a_snapshot_out_of_the_history_proves_nothing_about_now(stage: Stage) -> None:
+    stage.ledger.assign(1, ["embedded"])
+    stage.say(SnapshotDone(Snapshot("embedded", 0.0, 2.0, (stage.made(),))))
+
+    assert stage.value("tde_target_up") == 0
+    stage.ledger.process_up(0, False)
+    assert stage.value("tde_target_up") == 0
+    stage.ledger.process_up(1, False)
+    assert stage.value("tde_target_up") is None
+
+
 def test_beats_fill_the_metrics_of_the_exporter(stage: Stage) -> None:
     skipped = {("embedded", "busy"): 2, ("embedded", "budget"): 3, ("other", "budget"): 4, ("embedded", "odd"): 9}
     stage.say(Beat(0, 1, (0.002, 0.3), skipped, (2e-6, math.nan), 1, 2, 3, {"embedded": 0.25, "gone": 0.5}))

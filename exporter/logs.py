@@ -116,14 +116,16 @@ def _fields(_: Any, __: str, event: MutableMapping[str, Any]) -> dict[str, Any]:
 
 def _key(key: Any, taken: Mapping[str, Any]) -> str:
     """A key that logfmt allows and that does not hide one of ours."""
-    text = "".join(letter if letter.isalnum() or letter in "_.-" else "_" for letter in redact(str(key))) or "_"
+    text = "".join(letter if letter.isalnum() or letter in "_.-" else "_" for letter in str(key)) or "_"
     return f"{text}_" if text in taken else text
 
 
 def _safe(value: Any) -> Any:
     """A value that both formats can write, without secrets. What is no plain value becomes text."""
-    if value is None or isinstance(value, (bool, int)):
-        # A secret may be a number, too.
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        # A secret may consist of digits.
         return value if redact(str(value)) == str(value) else redact(str(value))
     if isinstance(value, float) and math.isfinite(value):
         return value

@@ -116,7 +116,9 @@ def parse(text: str, where: str) -> Document:
         if loader is not None:
             loader.dispose()
     if root is None or (isinstance(root, ScalarNode) and root.tag == _CORE + "null"):
-        raise _error(where, "the file is empty", "Begin with config.example.yaml, or run without a file")
+        raise _error(
+            where, "the file is empty", "Begin with `targets:` as in config.example.yaml, or run without a file"
+        )
     if not isinstance(root, MappingNode):
         what = "a list" if isinstance(root, SequenceNode) else "a single value"
         raise _error(f"{where}:{_line(root)}", f"the file holds {what}, not a section of keys", "Begin with `targets:`")
@@ -215,10 +217,10 @@ def _error(where: str, problem: str, remedy: str) -> ConfigErrors:
 
 
 _WORDS = (
-    (r"'\\t'", "a tab stands where only spaces may indent", "Indent with spaces"),
+    (r"'\t'", "a tab stands where only spaces may indent", "Indent with spaces"),
     ("undefined alias", "an alias (a word after *) has no anchor", _QUOTE),
     ("duplicate anchor", "an anchor (a word after &) is given twice", "Give each its own name"),
-    ("expected a single document", "the file holds several documents", "Remove the lines that begin with ---"),
+    ("found another document", "the file holds several documents", "Remove the lines that begin with ---"),
     ("found duplicate", "something is given twice", "Keep one of them"),
     ("mapping values are not allowed", "a colon stands where no key may begin", f"Correct the indentation. {_QUOTE}"),
     ("could not find expected ':'", "a key has no colon, or a line is indented wrongly", "Write `key: value`"),

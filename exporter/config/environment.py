@@ -62,9 +62,9 @@ def overlay(
 
 
 def _is_service_link(rest: str, value: str) -> bool:
-    if rest == "PORT" or rest.endswith("_PORT"):
-        return bool(_SERVICE_URL.fullmatch(value))
-    return bool(_SERVICE_LINK.fullmatch(rest))
+    if _SERVICE_LINK.fullmatch(rest):
+        return True
+    return (rest == "PORT" or rest.endswith("_PORT")) and bool(_SERVICE_URL.fullmatch(value))
 
 
 def _refusal(name: str, path: tuple[str, ...], value: str, root: type[BaseModel]) -> ConfigError | None:

@@ -21,6 +21,8 @@ from exporter.domain.errors import ConfigError, ConfigErrors, SecretError
 
 EMBEDDED = "embedded"
 """Name of the one target that there is without a configuration file."""
+EMBEDDED_ENGINE = "sqlite"
+"""Its engine: it needs no server."""
 
 Model = TypeVar("Model", bound=BaseModel)
 Located = tuple[shape.Path, ConfigError]
@@ -42,7 +44,7 @@ def load(
     schema = settings_type(target_types)
     folder = Path.cwd()
     if path is None:
-        found = Document({"targets": [{"name": EMBEDDED, "engine": "sqlite"}]}, {}, "")
+        found = Document({"targets": [{"name": EMBEDDED, "engine": EMBEDDED_ENGINE}]}, {}, "")
     else:
         found = document.read(path)
         folder = path.absolute().parent

@@ -89,7 +89,14 @@ def _path(detail: ErrorDetails, context: Context) -> shape.Path:
     path = shape.place(detail["loc"], context.root).path
     if detail["type"] == "union_tag_invalid":
         return (*path, "engine")
+    if detail["type"] == "extra_forbidden" and SecretSource in _choices_above(detail["loc"], context):
+        return path[:-1]  # the unknown key might be the secret
     return (*path, *at)
+
+
+def _choices_above(location: tuple[str | int, ...], context: Context) -> tuple[type[BaseModel], ...]:
+    """The models of the section in which a key stands."""
+    return shape.models(shape.place(location[:-1], context.root).annotation)
 
 
 def _is_echo(path: shape.Path, detail: ErrorDetails, all_of_them: list[tuple[shape.Path, ErrorDetails]]) -> bool:
@@ -111,7 +118,7 @@ def _words(path: shape.Path, detail: ErrorDetails, context: Context) -> tuple[st
     if kind == "union_tag_invalid":
         return _unknown_engine(str(ctx.get("tag", "")), _engines(found.annotation))
     if kind == "duplicate_name":
-        return f"the name '{ctx['name']}' is given to two {ctx['section']}", "Give each its own"
+        return f"two {ctx['section']} are named '{ctx['name']}'", "Give each its own name"
     if kind == "inline_secret":
         return re.sub(r"\s+", " ", detail["msg"]), str(ctx["fix"])
     if kind == "value_error":
@@ -152,15 +159,11 @@ def is_duration(found: shape.Place) -> bool:
 
 
 def _unknown_key(location: tuple[str | int, ...], context: Context) -> tuple[str, str]:
-    parent = shape.place(location[:-1], context.root)
     key = str(location[-1])
-    annotation = context.root if not location[:-1] else parent.annotation
-    choices = shape.models(annotation)
-    chosen = [model for model in choices if set(shape.tag(model)) & set(map(str, location))] or list(choices)
-    keys = sorted({name for model in chosen for name in model.model_fields})
-    secret = SecretSource in chosen
+    choices = _choices_above(location, context)
+    keys = sorted({name for model in choices for name in model.model_fields})
     known = f"Known here: {', '.join(keys)}"
-    if secret or not named(key):
+    if SecretSource in choices or not named(key):
         return "unknown key", known
     close = difflib.get_close_matches(key.lower().replace("-", "_"), keys, n=1, cutoff=0.6)
     if close:

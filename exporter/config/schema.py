@@ -63,7 +63,8 @@ def _location(value: object) -> object:
 Location = Annotated[Path, BeforeValidator(_location)]
 """A path. The loader makes it absolute: relative to the folder of the configuration file."""
 Duration = Annotated[float, BeforeValidator(parse_duration), Field(gt=0, allow_inf_nan=False)]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,62}$")]
+NAME_PATTERN = r"^[a-z0-9][a-z0-9_.-]{0,62}$"
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 
 class Strict(BaseModel):
@@ -314,6 +315,6 @@ def _refuse_duplicates(section: str, names: list[Any], key: tuple[str, ...] = ()
         if name in names[:position]:
             raise PydanticCustomError(
                 "duplicate_name",
-                "the name '{name}' is given to two {section}",
+                "two {section} are named '{name}'; give each its own name",
                 {"name": str(name), "section": section, "at": (section, position, *key)},
             )

@@ -53,9 +53,14 @@ class SecretSource(Strict):
             )
         return source
 
-    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+    def __repr__(self) -> str:
         # A value that landed in the wrong place of the configuration might be the secret itself.
-        yield None, MASK
+        return f"SecretSource({MASK})"
+
+    __str__ = __repr__
+
+    def __repr_args__(self) -> tuple[()]:
+        return ()
 
     def read(self, environ: Mapping[str, str] | None = None) -> str:
         """The secret as it is now, and from now on redacted; byte for byte, less one line end at its end.

@@ -15,15 +15,15 @@ class Side(Strict):
     """How one twin behaves."""
 
     encrypted: bool | None = None
-    """Whether verification finds it encrypted; None: cannot tell."""
+    """Whether verification finds it encrypted; null: cannot tell."""
     latency: Duration = 0.001
     """Median time of a query."""
     spread: float = Field(0.1, ge=0, le=3)
     """Standard deviation of the logarithm of the latency (lognormal)."""
     cpu_share: float | None = Field(0.5, ge=0, le=1)
-    """CPU time as a share of the latency; None: unknown."""
+    """CPU time as a share of the latency; null: unknown."""
     decrypts: int | None = Field(0, ge=0)
-    """Blocks decrypted by one query; None: unknown."""
+    """Blocks decrypted by one query; null: unknown."""
     digest: str = "same"
     """Identifies the data that the twin holds."""
 
@@ -36,13 +36,13 @@ class Fault(Strict):
     call: Literal["open", "prepare", "run", "verify", "encryption_state", "provision"] = "run"
     """Which call of the session contract."""
     slot: Slot | None = None
-    """Only for runs on this slot; None: on both."""
+    """Only for runs on this slot; null: on both."""
     reason: Reason = Reason.QUERY
     """Which error is raised."""
     first: int = Field(1, ge=1)
     """Number of the first call that goes wrong."""
     last: int | None = Field(None, ge=1)
-    """Number of the last call that goes wrong; None: for ever."""
+    """Number of the last call that goes wrong; null: for ever."""
 
 
 class Target(TargetSettings):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 from typing import Any
 
 import numpy as np
@@ -26,47 +26,44 @@ _MOST_EXACT = 60
 def hodges_lehmann(log_ratios: Sequence[float], confidence: float = 0.95) -> Ratio | None:
     """The ratio behind `log_ratios` (natural logarithms, one per independent unit).
 
-    None without units. With one to five units there is an estimate but no interval. A unit of +inf
-    (the encrypted side timed out) or -inf (the plain side did) takes its place in the order without
-    a value of its own: whatever would depend on its value becomes None. Raises ValueError on NaN:
-    a unit in which both sides timed out says nothing about the ratio and must be left out.
+    None without units. With one to five units there is an estimate but no interval. Raises
+    ValueError on NaN: a unit in which both sides timed out says nothing and must be left out.
+
+    A unit of +inf (the encrypted side timed out) or -inf (the plain side did) takes its place in
+    the order without a value of its own. The lower bound assumes of +inf no more than the largest
+    finite unit, the upper bound of -inf no less than the smallest; whatever would depend on more
+    becomes None.
     """
     values = np.asarray(log_ratios, dtype=np.float64)
     if values.size == 0:
         return None
     if np.isnan(values).any():
         raise ValueError("a log ratio is a number, +inf or -inf")
-    lows, highs = _walsh_averages(values)
-    count = lows.size
-    below = _lower_place(values.size, confidence)
-    places = {(count - 1) // 2, count // 2}
-    if below is not None:
-        places |= {below, count - 1 - below}
-    lows, highs = np.partition(lows, sorted(places)), np.partition(highs, sorted(places))
-    estimate = _middle([lows[(count - 1) // 2], lows[count // 2], highs[(count - 1) // 2], highs[count // 2]])
-    if below is None:
-        return Ratio(estimate, None, None, values.size)
-    return Ratio(estimate, exponential(float(lows[below])), exponential(float(highs[count - 1 - below])), values.size)
-
-
-def _walsh_averages(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """All pairwise means, n (n + 1) / 2 of them, at their lowest and at their highest.
-
-    The two differ only where +inf meets -inf: that mean may be anything.
-    """
     first, second = np.triu_indices(values.size)
-    with np.errstate(invalid="ignore"):
-        means = 0.5 * (values[first] + values[second])
-    open_ended = np.isnan(means)
-    if not open_ended.any():
-        return means, means
-    return np.where(open_ended, -np.inf, means), np.where(open_ended, np.inf, means)
+
+    def averages(units: NDArray[Any], unknown: float) -> NDArray[Any]:
+        """All pairwise means, n (n + 1) / 2 of them; `unknown` where +inf meets -inf, which may be anything."""
+        with np.errstate(invalid="ignore"):
+            means = 0.5 * (units[first] + units[second])
+        return np.where(np.isnan(means), unknown, means)
+
+    estimate = _median(averages(values, -np.inf), averages(values, np.inf))
+    place = _lower_place(values.size, confidence)
+    if place is None:
+        return Ratio(estimate, None, None, values.size)
+    finite = values[np.isfinite(values)]
+    at_least = np.where(values == np.inf, finite.max(initial=-np.inf), values)
+    at_most = np.where(values == -np.inf, finite.min(initial=np.inf), values)
+    lower = np.partition(averages(at_least, -np.inf), place)[place]
+    upper = np.partition(averages(at_most, np.inf), -1 - place)[-1 - place]
+    return Ratio(estimate, exponential(float(lower)), exponential(float(upper)), values.size)
 
 
-def _middle(candidates: list[Any]) -> float | None:
-    if not all(math.isfinite(candidate) for candidate in candidates):
-        return None
-    return exponential(float(sum(candidates) / len(candidates)))
+def _median(lows: NDArray[Any], highs: NDArray[Any]) -> float | None:
+    """The ratio at the middle of the medians of both; None when any of it is infinite."""
+    places = ((lows.size - 1) // 2, lows.size // 2)
+    candidates = [float(values[place]) for values in (np.sort(lows), np.sort(highs)) for place in places]
+    return exponential(fmean(candidates)) if all(map(math.isfinite, candidates)) else None
 
 
 @lru_cache(maxsize=256)

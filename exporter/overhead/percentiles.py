@@ -13,7 +13,7 @@ def rank(percent: float, count: int) -> int:
     """The 1-based nearest rank: the smallest k with k / count >= percent / 100, at least 1."""
     if not 0.0 < percent <= 100.0:
         raise ValueError(f"a percentile lies in (0, 100], not at {percent}")
-    # 0.99 * 100 is a hair above 99 in binary; without the rounding it would become rank 100.
+    # 0.07 * 100 is a hair above 7 in binary; without the rounding it would become rank 8.
     return max(1, math.ceil(round(percent * count / 100.0, 9)))
 
 

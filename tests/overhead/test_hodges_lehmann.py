@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from exporter.overhead.hodges_lehmann import hodges_lehmann
@@ -87,6 +87,7 @@ def test_inverting_the_units_inverts_the_answer(values: list[float]) -> None:
             assert mine * theirs == approx(1.0)
 
 
+@example([0.0, 1.0, *[math.inf] * 5])
 @given(
     st.lists(st.floats(-1, 1) | st.sampled_from([math.inf, -math.inf]), min_size=1, max_size=40),
 )
@@ -94,7 +95,7 @@ def test_timeouts_never_make_a_wrong_finite_number(values: list[float]) -> None:
     """Whatever the timed-out queries would have taken, the honest answer lies inside what is said."""
     found = hodges_lehmann(values)
     assert found is not None
-    for up, down in itertools.product((1.5, 40.0, 300.0), repeat=2):
+    for up, down in itertools.product((1.0, 40.0, 300.0), repeat=2):
         possible = hodges_lehmann([min(max(value, -down), up) for value in values])
         assert possible is not None
         for said, truth, outward in (

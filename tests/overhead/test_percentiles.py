@@ -25,6 +25,8 @@ def test_it_is_the_smallest_measured_value_with_enough_below(given_values: list[
 
 def test_ninety_nine_of_a_hundred_is_the_ninety_ninth() -> None:
     assert rank(99, 100) == 99
+    # 0.07 * 100 is a hair above 7 in binary; the rank is 7 all the same.
+    assert rank(7, 100) == rank(100 * 0.07, 100) == 7
     assert percentile(np.arange(1, 101), 99) == 99
     assert percentile(np.arange(1, 102), 99) == 100
 

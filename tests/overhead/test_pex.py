@@ -17,6 +17,9 @@ from exporter.overhead.ratio import Ratio
 
 approx: Any = pytest.approx  # Stands for the number that it is near to.
 
+# The worlds come from their seed alone. The t statistic jumps, so in one world of millions the last bit of a
+# rounding may decide between two crossings; always the same worlds make that a fact and not a surprise.
+steady = settings(max_examples=60, deadline=None, derandomize=True)
 Array = NDArray[np.float64]
 
 
@@ -51,7 +54,7 @@ def numbers(ratio: Ratio) -> Iterator[float]:
 
 
 @given(seed=st.integers(0, 10_000), quantile=st.sampled_from([0.5, 0.95, 0.99]))
-@settings(max_examples=40, deadline=None)
+@steady
 def test_identical_sides_give_exactly_one(seed: int, quantile: float) -> None:
     encrypted, _, blocks = world(seed, 720)
     found = measured(encrypted, encrypted.copy(), blocks, quantile)
@@ -63,13 +66,14 @@ def test_identical_sides_give_exactly_one(seed: int, quantile: float) -> None:
 
 
 @given(seed=st.integers(0, 10_000), quantile=st.sampled_from([0.5, 0.99]), scale=st.floats(0.01, 100))
-@settings(max_examples=40, deadline=None)
+@steady
 def test_a_scale_that_both_sides_share_changes_nothing(seed: int, quantile: float, scale: float) -> None:
     encrypted, plain, blocks = world(seed, 720, 1.3)
     before = measured(encrypted, plain, blocks, quantile)
     shift = math.log(scale)
     after = measured(encrypted + shift, plain + shift, blocks, quantile)
-    assert after.to_dict() == approx(before.to_dict(), rel=1e-5)
+    for mine, theirs in zip(after.to_dict().values(), before.to_dict().values(), strict=True):
+        assert mine == (None if theirs is None else approx(theirs, rel=1e-5))
 
 
 def test_a_disturbance_of_some_blocks_leaves_the_estimate_alone() -> None:
@@ -82,7 +86,7 @@ def test_a_disturbance_of_some_blocks_leaves_the_estimate_alone() -> None:
 
 
 @given(seed=st.integers(0, 10_000), quantile=st.sampled_from([0.5, 0.95, 0.99]), ratio=st.floats(0.5, 2))
-@settings(max_examples=40, deadline=None)
+@steady
 def test_swapping_the_sides_inverts_the_ratio_and_its_interval(seed: int, quantile: float, ratio: float) -> None:
     encrypted, plain, blocks = world(seed, 720, ratio)
     there = measured(encrypted, plain, blocks, quantile)

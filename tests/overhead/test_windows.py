@@ -362,6 +362,40 @@ def test_measuring_goes_on_in_a_block_that_was_restored_half_full(make_tick: Any
     assert interrupted.summary(START + 600).samples == {E: 59 * 20, P: 59 * 20}
 
 
+def test_restoring_refreshes_what_was_already_said(make_tick: Any) -> None:
+    kept = filled(hour(make_tick, seconds=3300)).blocks()
+    window = SeriesWindow()
+    for place in range(12):
+        window.add(make_tick([0.2] * 20, [0.1] * 20, first=(E, P)[place % 2]), START + 300 * place)
+    early = window.summary(START + 3600)
+    assert early.latency_ratio[50].samples == 240
+    for block in kept:
+        window.restore(through_bytes(block))
+    late = window.summary(START + 3600)
+    assert late.latency_ratio[50].samples == 240 + 6600
+    assert late.samples[E] == 240 + 6600
+    assert late.percentiles != early.percentiles
+
+
+def test_a_coarse_clock_does_not_make_the_ratio_exact(make_tick: Any) -> None:
+    """Durations of 300 microseconds and a clock that ticks every 50: all medians read the same."""
+
+    def coarse(durations: tuple[float, ...]) -> list[float]:
+        return [round(duration / 50e-6) * 50e-6 for duration in durations]
+
+    window = filled(
+        (at, make_tick(coarse(tick.encrypted.durations), coarse(tick.plain.durations), first=tick.first))
+        for at, tick in hour(make_tick, ratio=1.05)
+    )
+    summary = window.summary(START + 3600)
+    assert summary.percentiles[E][50] == summary.percentiles[P][50]
+    ratio = summary.latency_ratio[50]
+    assert ratio.estimate == approx(1.05, rel=0.03)
+    assert ratio.lower is not None
+    assert ratio.upper is not None
+    assert ratio.lower < 1.05 < ratio.upper
+
+
 def test_restoring_never_mixes_epochs(make_tick: Any) -> None:
     (old,) = filled(hour(make_tick, seconds=300)).blocks()
     new = replace(old, start=old.start + 300, epoch="e2")

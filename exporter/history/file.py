@@ -1,0 +1,166 @@
+"""The history file: opened, created, checked, brought to the newest schema, or set aside when damaged."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from exporter.domain.errors import HistoryError
+from exporter.history.schema import APPLICATION_ID, MIGRATIONS, VERSION
+
+BUSY_SECONDS = 5.0
+"""How long a statement waits for another process that writes."""
+PARTS = ("", "-wal", "-shm")
+"""SQLite keeps a database in up to three files."""
+
+_DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
+_WAL_LIMIT = 16 * 1024 * 1024
+_log = logging.getLogger(__name__)
+
+
+class _Damaged(Exception):
+    """The file is not a sound SQLite database; never leaves this module."""
+
+
+def open_file(path: Path, now: float, *, set_aside: bool = True) -> sqlite3.Connection:
+    """A connection to a sound history of the newest schema; `now` is Unix time. Raises HistoryError.
+
+    A damaged file is renamed to `<name>.damaged-<UTC time>` and a new one is begun, unless
+    `set_aside` is false: whoever only looks must not move a file away from the daemon that uses it.
+    """
+    _prepare(path)
+    try:
+        return _connect(path)
+    except _Damaged as error:
+        if not set_aside:
+            raise HistoryError(f"{path}: {error}. Restart the daemon, which sets it aside") from None
+        kept = _set_aside(path, now)
+        _log.warning("%s: %s; it was set aside as %s and a new history is begun", path, error, kept.name)
+    _prepare(path)
+    try:
+        return _connect(path)
+    except _Damaged as error:
+        raise HistoryError(f"{path}: {error}, though it is new. Check the disk, or set history.path") from None
+
+
+def explain(path: Path, error: sqlite3.Error) -> HistoryError:
+    """What SQLite complains about, in one line that names the fix."""
+    name = getattr(error, "sqlite_errorname", None) or ""
+    remedies = (
+        ("SQLITE_FULL", "the disk is full. Free some space, or set history.path to another disk"),
+        ("SQLITE_READONLY", "it cannot be written. Give this user the right to write the file and its directory"),
+        ("SQLITE_CANTOPEN", "it cannot be opened. Give this user the right to write the file and its directory"),
+        ("SQLITE_PERM", "it cannot be opened. Give this user the right to write the file and its directory"),
+        ("SQLITE_BUSY", "another process has locked it. End that process, or set history.path to another file"),
+        ("SQLITE_IOERR", "it cannot be read or written. Check the disk, or set history.path to another one"),
+        ("SQLITE_CORRUPT", "it is damaged. Restart: it will be set aside and a new one begun"),
+        ("SQLITE_NOTADB", "it is damaged. Restart: it will be set aside and a new one begun"),
+    )
+    for prefix, words in remedies:
+        if name.startswith(prefix):
+            return HistoryError(f"{path}: {words} ({error})")
+    return HistoryError(f"{path}: {error}")
+
+
+def _prepare(path: Path) -> None:
+    """Make the directory (0700) and the file (0600) when they are missing."""
+    try:
+        if not path.parent.exists():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # SQLite would create the file as the umask has it; its two companions take over our mode.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except IsADirectoryError:
+        raise HistoryError(f"{path}: this is a directory. Set history.path to a file") from None
+    except OSError as error:
+        remedy = "Give this user the right to write there, or set history.path to a file that it may write"
+        raise HistoryError(f"{path}: the history cannot be opened ({error.strerror}). {remedy}") from None
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # Transactions are begun and ended by hand: the module's own rules begin them late and for writes only.
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        _ensure_ours(path, connection)
+        _check(connection)
+        _configure(path, connection)
+        _migrate(connection)
+    except sqlite3.Error as error:
+        connection.close()
+        if (getattr(error, "sqlite_errorname", None) or "").startswith(_DAMAGED):
+            raise _Damaged(f"the file is damaged ({error})") from None
+        raise explain(path, error) from None
+    except Exception:
+        connection.close()
+        raise
+    return connection
+
+
+def _ensure_ours(path: Path, connection: sqlite3.Connection) -> None:
+    version, identity = _pragma(connection, "user_version"), _pragma(connection, "application_id")
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if identity != APPLICATION_ID and (tables or version or identity):
+        raise HistoryError(f"{path}: this is the database of another program. Set history.path to a file of its own")
+    if version > VERSION:
+        raise HistoryError(
+            f"{path}: written by a newer tde-exporter (schema {version}, this one knows {VERSION}). "
+            "Upgrade tde-exporter, or set history.path to another file"
+        )
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise _Damaged(f"the file is damaged ({' '.join(str(found).split())})")
+
+
+def _configure(path: Path, connection: sqlite3.Connection) -> None:
+    # Only possible while the file is empty; lets `prune` give space back.
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+    if mode != "wal":
+        raise HistoryError(f"{path}: this file system cannot hold it (no WAL). Set history.path to a local disk")
+    # In WAL mode this loses the last transactions when the power fails, and nothing when we are killed.
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    while _pragma(connection, "user_version") < VERSION:
+        connection.execute("BEGIN IMMEDIATE")
+        # Read again under the lock: another process may have done this step in the meantime.
+        version = _pragma(connection, "user_version")
+        if version < VERSION:
+            for statement in MIGRATIONS[version]:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {version + 1}")
+        connection.execute("COMMIT")
+
+
+def _set_aside(path: Path, now: float) -> Path:
+    stamp = datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
+    kept = path.with_name(f"{path.name}.damaged-{stamp}")
+    number = 1
+    while kept.exists():
+        number += 1
+        kept = path.with_name(f"{path.name}.damaged-{stamp}-{number}")
+    try:
+        # The file itself goes last: should we be killed in between, the next start finds it and tries again.
+        for part in reversed(PARTS):
+            source = path.with_name(path.name + part)
+            if source.exists():
+                source.rename(kept.with_name(kept.name + part))
+    except OSError as error:
+        raise HistoryError(
+            f"{path}: it is damaged and cannot be renamed ({error.strerror}). Move it away, or set history.path"
+        ) from None
+    return kept
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    with closing(connection.execute(f"PRAGMA {name}")) as cursor:
+        return int(cursor.fetchone()[0])

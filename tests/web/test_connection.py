@@ -48,7 +48,7 @@ def answer(client: socket.socket) -> bytes:
 
 
 def test_two_hundred_silent_clients_do_not_delay_a_scrape(serve: Any, eventually: Callable[..., None]) -> None:
-    served = serve(header_timeout=1.0)
+    served = serve(header_timeout=3.0)
     assert served.ask("GET", "/metrics")[0] == 200
     threads = threading.active_count()
     eventually(lambda: served.server.open_connections == 0)

@@ -86,10 +86,16 @@ def test_a_number_never_comes_without_interval_and_count() -> None:
 
 def test_unknown_is_a_dash_and_never_a_zero() -> None:
     blank = overhead(
-        "no_data", encrypted_seconds=None, plain_seconds=None, latency=None, cpu=None, decrypts_per_sample=None
+        "no_data",
+        encrypted_seconds=None,
+        plain_seconds=None,
+        latency=None,
+        cpu=None,
+        decrypts_per_sample=None,
+        source="",
     )
     cells = page(blank).cells[-9:]
-    assert cells == ["full scan cold", "–no data", "–", "", "–", "–", "–", "–", "1 h window"]
+    assert cells == ["full scan cold", "–no data", "–", "", "–", "–", "–", "–", "–"]
 
 
 @pytest.mark.parametrize("word", list(Word))

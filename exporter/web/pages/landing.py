@@ -168,7 +168,7 @@ def _overhead_row(row: OverheadRow, scale: Scale, threshold: float) -> str:
         _cell("Plain", formats.duration(row.plain_seconds), "number"),
         _cell("CPU overhead", _ratio(row.cpu), f"number{muted}"),
         _cell("Decrypts per sample", formats.count(row.decrypts_per_sample), "number"),
-        _cell("From", f'<span class="soft">{escape(row.source)}</span>', "from"),
+        _cell("From", f'<span class="soft">{escape(row.source)}</span>' if row.source else UNKNOWN, "from"),
     ]
     return f"<tr>{''.join(cells)}</tr>"
 

@@ -25,7 +25,11 @@ VERDICTS: dict[str, Verdict] = {
     Word.WARMING: Verdict("warming", "open", "too few samples yet"),
     Word.NO_DATA: Verdict("no data", "mute", "no samples arrive"),
     Word.HELD: Verdict("held", "mute", "not judged now: an outage, or shortly after an event"),
-    Word.BLIND: Verdict("blind", "mute", "nothing was decrypted on the encrypted side, so its overhead says nothing"),
+    Word.BLIND: Verdict(
+        "blind",
+        "mute",
+        "nothing passed the cipher on the encrypted side, so its overhead says nothing about encryption",
+    ),
     Word.CERTIFYING: Verdict("certifying", "open", "both twins are still plain; they are being shown to be alike"),
 }
 """By word, in the order in which people want to read them."""

@@ -9,9 +9,8 @@ from typing import Any
 from exporter import __version__
 from exporter.console import table
 from exporter.domain.model import Snapshot
-from exporter.overhead.ratio import Ratio
+from exporter.overhead import formats
 from exporter.overhead.snapshot import SnapshotRow
-from exporter.web.pages import formats
 
 HEADER = ("operation", "encrypted", "plain", "overhead", "CPU overhead", "decrypts", "encrypts", "samples", "")
 LEGEND = """\
@@ -60,17 +59,10 @@ def _line(row: SnapshotRow) -> tuple[str, ...]:
         row.operation.value,
         formats.duration(row.encrypted_seconds),
         formats.duration(row.plain_seconds),
-        _with_interval(row.latency),
-        _with_interval(row.cpu),
+        formats.with_interval(row.latency),
+        formats.with_interval(row.cpu),
         formats.count(row.decrypts_per_sample),
         formats.count(row.encrypts_per_sample),
         f"2 × {row.samples}",
         "blind" if row.blind else "",
     )
-
-
-def _with_interval(ratio: Ratio | None) -> str:
-    """`+38 % (+35 … +41)`; an overhead without its interval is no fact and stays unknown."""
-    if ratio is None or ratio.estimate is None or ratio.lower is None or ratio.upper is None:
-        return formats.UNKNOWN
-    return f"{formats.overhead(ratio.estimate)} ({formats.interval(ratio)})"

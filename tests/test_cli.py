@@ -95,10 +95,7 @@ BAD = {
     "two targets of one name": ("targets: [{name: a, engine: sqlite}, {name: a, engine: fake}]", "named 'a'"),
     "duplicate key": ("web: {port: 1}\nweb: {port: 2}\ntargets: [{name: a, engine: sqlite}]", "web"),
     "impossible interval": ("intervals: {canary: 0s}\ntargets: [{name: a, engine: sqlite}]", "canary"),
-    "an operation that the engine lacks": (
-        "targets: [{name: a, engine: fake, operations: [insert_batch]}]",
-        "insert_batch",
-    ),
+    "unknown operation": ("targets: [{name: a, engine: fake, operations: [drop_table]}]", "drop_table"),
     "not YAML": ("targets: [", "YAML"),
     "empty": ("", "targets"),
 }

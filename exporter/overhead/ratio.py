@@ -25,30 +25,9 @@ class Ratio:
         """For JSON: never infinite, never NaN."""
         return {"estimate": self.estimate, "lower": self.lower, "upper": self.upper, "samples": self.samples}
 
-    def percent(self) -> str:
-        """The overhead in words for people: `+41.2 % (+38.0 … +44.1)`, `at least +20.0 %`, `unknown`."""
-        if self.estimate is not None:
-            if self.lower is None and self.upper is None:
-                return f"{_percent(self.estimate)} %"
-            low = "?" if self.lower is None else _percent(self.lower)
-            high = "?" if self.upper is None else _percent(self.upper)
-            return f"{_percent(self.estimate)} % ({low} … {high})"
-        if self.lower is not None and self.upper is not None:
-            return f"{_percent(self.lower)} … {_percent(self.upper)} %"
-        if self.lower is not None:
-            return f"at least {_percent(self.lower)} %"
-        if self.upper is not None:
-            return f"at most {_percent(self.upper)} %"
-        return "unknown"
-
 
 def exponential(log_ratio: float) -> float | None:
     """The linear ratio; None where it would not be a finite positive number."""
     if not math.isfinite(log_ratio) or abs(log_ratio) > 700:
         return None
     return math.exp(log_ratio)
-
-
-def _percent(ratio: float) -> str:
-    text = f"{(ratio - 1) * 100:+.1f}"
-    return "+0.0" if text == "-0.0" else text

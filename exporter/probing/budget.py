@@ -12,7 +12,7 @@ class TimeBudget:
     that a start (warm-up, first snapshot) may borrow from a quiet past but not without bound.
     """
 
-    def __init__(self, ratio: float, now: float, reserve: float = 600.0) -> None:
+    def __init__(self, ratio: float, now: float, reserve: float = 60.0) -> None:
         self.ratio = ratio
         self._capacity = self._tokens = ratio * reserve
         self._filled, self._started = now, now

@@ -141,9 +141,8 @@ class Rounds:
                 ticks.append(tick)
                 for failure in tick.encrypted.failures + tick.plain.failures:
                     failures.append((pair, operation, f"failed: {failure}"))
-        spent = self._clock.monotonic() - begun
-        self.budget.spend(spent, self._clock.monotonic())
-        return Snapshot(self.target.name, started, spent, tuple(ticks), tuple(failures))
+        # Not charged to the budget of the ticks: it has limits of its own, and happens once an hour at most.
+        return Snapshot(self.target.name, started, self._clock.monotonic() - begun, tuple(ticks), tuple(failures))
 
     def connect(self, progress: Callable[[str, float], None] | None = None) -> None:
         """Open the session, build missing twins and verify all pairs; raises `TargetError`."""
@@ -195,13 +194,25 @@ class Rounds:
             self.close()
 
     def _read_state(self, session: Session) -> None:
+        """Build and verify all pairs, then read the states; one failure does not hide what else can be found out."""
+        first: TargetError | None = None
         for pair in self.target.pairs:
-            known = self._facts.get(pair.name)
-            if self._engine.self_provisioning and (known is None or not known.valid):
-                session.provision(pair, self._building, PROVISION_TIMEOUT)
+            try:
+                self._build(session, pair)
+            except TargetError as error:
+                if isinstance(error, ABORTING):
+                    raise
+                first = first or error
             self._verify(session, pair)
         state = session.encryption_state(STATE_TIMEOUT)
         self._emit(StateRead(self.target.name, state, self._clock.wall()))
+        if first is not None:
+            raise first
+
+    def _build(self, session: Session, pair: PairSettings) -> None:
+        known = self._facts.get(pair.name)
+        if self._engine.self_provisioning and (known is None or not known.valid):
+            session.provision(pair, self._building, PROVISION_TIMEOUT)
 
     def _verify(self, session: Session, pair: PairSettings) -> PairFacts:
         facts = session.verify(pair, VERIFY_TIMEOUT)

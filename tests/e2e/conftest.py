@@ -17,7 +17,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-PATIENCE = 60.0
+PATIENCE = 45.0
 
 
 def free_port() -> int:

@@ -26,7 +26,7 @@ def schedule():
 
 def test_jobs_run_and_their_lateness_is_handed_out_once(schedule):
     ran = threading.Event()
-    times = []
+    times: list[None] = []
 
     def job():
         times.append(None)
@@ -42,7 +42,9 @@ def test_jobs_run_and_their_lateness_is_handed_out_once(schedule):
 
 
 def test_runs_that_came_too_late_are_counted_and_not_made_up_for(schedule):
-    missed, ran, again = [], [], threading.Event()
+    missed: list[int] = []
+    ran: list[None] = []
+    again = threading.Event()
 
     def block():
         ran.append(None)

@@ -5,7 +5,9 @@ from exporter.probing.turnstile import Turnstile
 
 def test_turns_do_not_overlap_and_nobody_is_contended_when_they_are_short():
     turnstile = Turnstile(longest_wait=30.0)
-    inside, most, contended = [], [], []
+    inside: list[None] = []
+    most: list[int] = []
+    contended: list[bool] = []
 
     def pass_through():
         for _ in range(200):

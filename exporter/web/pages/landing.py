@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 
+from exporter.overhead import formats
+from exporter.overhead.formats import UNKNOWN
 from exporter.overhead.ratio import Ratio
-from exporter.web.pages import formats
 from exporter.web.pages.chart import Scale, picture
-from exporter.web.pages.formats import UNKNOWN
 from exporter.web.pages.style import STYLE
 from exporter.web.pages.words import MARKS, VERDICTS, verdict
 

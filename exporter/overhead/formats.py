@@ -72,6 +72,13 @@ def interval(ratio: Ratio) -> str:
     return f"{low} … {high}"
 
 
+def with_interval(ratio: Ratio | None) -> str:
+    """`+38 % (+35 … +41)`; without an interval it is no fact and stays unknown."""
+    if ratio is None or (ratio.lower is None and ratio.upper is None):
+        return UNKNOWN
+    return f"{headline(ratio)} ({interval(ratio)})"
+
+
 def count(number: float | None) -> str:
     """A count with thin groups: `9 412`; fractions only below 10."""
     if number is None or not math.isfinite(number):

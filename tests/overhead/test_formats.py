@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exporter.overhead import formats
 from exporter.overhead.ratio import Ratio
-from exporter.web.pages import formats
 
 
 def spaces(text: str) -> str:
@@ -113,3 +113,17 @@ def test_a_duration_reads_back_within_half_a_percent(seconds: float) -> None:
     number, unit = formats.duration(seconds).split("\u00a0")
     size = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit]
     assert float(number.replace("\u202f", "")) * size == pytest.approx(seconds, rel=0.006)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [
+        (Ratio(1.412, 1.38, 1.441, 60), "+41 % (+38 … +44)"),
+        (Ratio(1.3, 1.1, None, 9), "+30 % (+10 … ?)"),
+        (Ratio(None, 1.2, None, 9), "at least +20 % (+20 … ?)"),
+        (Ratio(1.3, None, None, 3), formats.UNKNOWN),
+        (None, formats.UNKNOWN),
+    ],
+)
+def test_an_overhead_without_an_interval_is_no_fact(ratio: Ratio | None, words: str) -> None:
+    assert formats.with_interval(ratio).replace("\u00a0", " ") == words

@@ -117,11 +117,11 @@ class Session:
             twin = self._twins[pair.name, slot]
             if isinstance(twin, TargetError):
                 raise twin
-            if identity(twin.path) != twin.identity:
-                # Not even read any more: a write-ahead log goes by the name of its file.
-                raise Unavailable(f"{twin.path} is not the file that was opened: it was exchanged or removed")
             if operation is Operation.INSERT_BATCH:
                 self._lock.acquire(min(_LOCK_PATIENCE_OF_A_RUN_SECONDS, self._guard.remaining))
+                if identity(twin.path) != twin.identity:
+                    # A write-ahead log goes by the name of its file: ours would be applied to the new file.
+                    raise Unavailable(f"{twin.path} is not the file that was opened: it was exchanged or removed")
             return execute(twin, twins.pair.rows, key)
 
     def encryption_state(self, timeout: float) -> EncryptionState:
@@ -216,6 +216,8 @@ class Session:
         }
         for key in stale:
             self._let_go_of(key)
+            # Once closed, its inode may be given to the next file of this name: no longer a mark of identity.
+            self._verified[key] = None
         return stale
 
     def _let_go_of(self, key: _TwinKey) -> None:

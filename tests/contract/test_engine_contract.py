@@ -1,0 +1,327 @@
+"""What every engine must do, run against every engine that needs no server of its own.
+
+An engine joins by a case: how to make a target in an empty folder, and how to break it.
+"""
+
+import threading
+import time
+from abc import ABC, abstractmethod
+
+import apsw
+import pytest
+
+from exporter.domain.errors import Cancelled, DeadlineExceeded, TargetError, Unsupported
+from exporter.domain.model import Execution, KeystoreState, Operation, Slot, Variant
+from exporter.engines import registry
+from exporter.engines.fake.settings import Fault, Side
+from exporter.engines.fake.settings import Target as FakeTarget
+from exporter.engines.sqlite.settings import Pair
+from exporter.engines.sqlite.settings import Target as SqliteTarget
+
+ENDLESS = """
+DROP TABLE phonebook;
+CREATE VIEW phonebook AS
+  WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n)
+  SELECT id, 'x' AS name, 'y' AS region, 1 AS area, 'z' AS number FROM n;
+"""
+
+
+class EngineCase(ABC):
+    """One engine under test. The methods that break something are called with no session open."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.target = self.make()
+
+    @abstractmethod
+    def make(self):
+        """The settings of a healthy target in `self.folder`."""
+
+    @abstractmethod
+    def exchange(self):
+        """Let the two slots swap what they hold."""
+
+    @abstractmethod
+    def break_plain(self):
+        """Make the object in slot b unusable."""
+
+    @abstractmethod
+    def hang_plain(self):
+        """Let full scans in slot b last for ever."""
+
+
+class SqliteCase(EngineCase):
+    def make(self):
+        return SqliteTarget(name="embedded", pairs=(Pair(name="phonebook", rows=3000),)).resolved(self.folder)
+
+    @property
+    def files(self):
+        return self.target.directory / "phonebook.encrypted.db", self.target.directory / "phonebook.plain.db"
+
+    def exchange(self):
+        first, second = self.files
+        first.rename(self.folder / "aside")
+        second.rename(first)
+        (self.folder / "aside").rename(second)
+
+    def break_plain(self):
+        self.files[1].write_bytes(b"SQLite format 3\x00" + bytes(10_000))
+
+    def hang_plain(self):
+        connection = apsw.Connection(str(self.files[1]))
+        connection.execute(ENDLESS)
+        connection.close()
+
+
+class FakeCase(EngineCase):
+    def make(self):
+        return FakeTarget(name="scripted", a=Side(encrypted=True, latency=0.0012, decrypts=10))
+
+    def _change(self, **what):
+        self.target = self.target.model_copy(update=what)
+
+    def exchange(self):
+        self._change(a=self.target.b, b=self.target.a)
+
+    def break_plain(self):
+        self._change(b=Side(encrypted=None), faults=(Fault(kind="error", slot=Slot.B),))
+
+    def hang_plain(self):
+        self._change(faults=(Fault(kind="hang", slot=Slot.B),))
+
+
+CASES = {"sqlite": SqliteCase, "fake": FakeCase}
+
+
+@pytest.fixture(params=sorted(CASES))
+def case(request, tmp_path):
+    return CASES[request.param](tmp_path)
+
+
+@pytest.fixture
+def opened(case):
+    """Opens sessions of the case's target with its twins provisioned, and closes them at the end."""
+    sessions = []
+
+    def open_session():
+        session = registry.make(case.target).open(5.0)
+        sessions.append(session)
+        return session
+
+    yield open_session
+    for session in sessions:
+        session.close()
+
+
+@pytest.fixture
+def session(case, opened):
+    session = opened()
+    session.provision(case.target.pairs[0], quiet, 30.0)
+    return session
+
+
+def quiet(_what, _share):
+    pass
+
+
+def provisioned_then(case, opened, breaking):
+    """A session on a target that was healthy once and then broken."""
+    before = opened()
+    before.provision(case.target.pairs[0], quiet, 30.0)
+    before.close()
+    breaking()
+    return opened()
+
+
+def operations(case):
+    return sorted(registry.engine_type(case.target.engine).operations)
+
+
+def test_every_engine_without_a_server_has_a_case():
+    assert set(registry.names()) == set(CASES)
+
+
+def test_default_operations_are_among_those_it_can_do(case):
+    assert set(case.target.canary_operations) <= set(operations(case))
+
+
+def test_facts_name_the_database_and_what_can_be_counted(session):
+    facts = session.facts()
+
+    assert facts.flavor
+    assert facts.version
+    assert facts.decrypt_unit in {"block", "value"}
+    assert facts.decrypt_source in {"counter", "proxy"}
+    assert facts.clock in {"client", "server"}
+
+
+def test_provisioning_tells_its_progress_and_changes_nothing_the_second_time(case, opened):
+    session, pair, shares = opened(), case.target.pairs[0], []
+    session.provision(pair, lambda _what, share: shares.append(share), 30.0)
+    facts = session.verify(pair, 5.0)
+    answer = session.run(pair, Slot.A, Operation.POINT_SELECT, 7, 5.0).answer
+
+    session.provision(pair, quiet, 30.0)
+
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert session.verify(pair, 5.0) == facts
+    assert session.run(pair, Slot.A, Operation.POINT_SELECT, 7, 5.0).answer == answer
+
+
+def test_fresh_twins_are_valid(case, session):
+    facts = session.verify(case.target.pairs[0], 5.0)
+
+    assert facts.problem == ""
+    assert facts.attribution == {Variant.ENCRYPTED: Slot.A, Variant.PLAIN: Slot.B}
+    assert facts.a.algorithm
+    assert facts.a.rows == facts.b.rows
+    assert facts.epoch
+
+
+def test_attribution_follows_the_data_and_starts_a_new_epoch(case, opened):
+    pair, session = case.target.pairs[0], opened()
+    session.provision(pair, quiet, 30.0)
+    before = session.verify(pair, 5.0)
+    session.close()
+    case.exchange()
+
+    after = opened().verify(pair, 5.0)
+
+    assert after.valid
+    assert after.attribution == {Variant.ENCRYPTED: Slot.B, Variant.PLAIN: Slot.A}
+    assert after.epoch != before.epoch
+
+
+def test_preparing_connects_once(case, session):
+    pair = case.target.pairs[0]
+    session.verify(pair, 5.0)
+    first, second = session.prepare(pair, 5.0), session.prepare(pair, 5.0)
+
+    assert first.connects > 0
+    assert (second.connects, second.connect_seconds) == (0, 0.0)
+    assert not first.changed
+    assert not second.changed
+
+
+def test_both_twins_answer_alike_and_report_what_they_did(case, session):
+    pair = case.target.pairs[0]
+    session.prepare(pair, 5.0)
+    for operation in operations(case):
+        for key in (0, 1, 12_345, 2**31 - 1):
+            runs = [session.run(pair, slot, operation, key, 5.0) for slot in Slot]
+            assert runs[0].answer == runs[1].answer, (operation, key)
+            for run in runs:
+                assert isinstance(run, Execution)
+                assert min(run.execute_seconds, run.fetch_seconds, run.commit_seconds) >= 0.0
+                assert run.duration > 0.0
+                assert (run.commit_seconds > 0.0) == (operation is Operation.INSERT_BATCH)
+
+
+def test_a_key_chooses_the_row(case, session):
+    pair = case.target.pairs[0]
+    answers = {session.run(pair, Slot.A, Operation.POINT_SELECT, key, 5.0).answer for key in range(50)}
+
+    assert len(answers) == 50
+
+
+def test_only_the_encrypted_twin_decrypts_and_encrypts(case, session):
+    pair = case.target.pairs[0]
+    session.prepare(pair, 5.0)
+    decrypts, encrypts = {}, {}
+    for slot in Slot:
+        works = [session.run(pair, slot, operation, 3, 5.0).work for operation in operations(case)]
+        decrypts[slot] = sum(work.decrypts for work in works)
+        encrypts[slot] = sum(work.encrypts for work in works)
+        assert all(work.blocks_read is not None and work.cpu_seconds is not None for work in works)
+
+    assert decrypts[Slot.A] > 0
+    assert encrypts[Slot.A] > 0
+    assert (decrypts[Slot.B], encrypts[Slot.B]) == (0, 0)
+
+
+def test_an_operation_that_is_not_listed_is_refused(case, session):
+    with pytest.raises(Unsupported):
+        session.run(case.target.pairs[0], Slot.A, "vacuum", 0, 5.0)
+
+
+def test_an_unusable_twin_is_a_fact_and_its_runs_fail_while_the_other_works(case, opened):
+    session, pair = provisioned_then(case, opened, case.break_plain), case.target.pairs[0]
+
+    facts = session.verify(pair, 5.0)
+    session.prepare(pair, 5.0)
+
+    assert not facts.valid
+    assert facts.problem
+    with pytest.raises(TargetError):
+        session.run(pair, Slot.B, Operation.POINT_SELECT, 1, 5.0)
+    assert session.run(pair, Slot.A, Operation.POINT_SELECT, 1, 5.0).duration > 0
+
+
+def test_the_deadline_holds_and_the_session_lives_on(case, opened):
+    session, pair = provisioned_then(case, opened, case.hang_plain), case.target.pairs[0]
+    session.prepare(pair, 5.0)
+    begun = time.monotonic()
+    with pytest.raises(DeadlineExceeded):
+        session.run(pair, Slot.B, Operation.FULL_SCAN, 0, 0.2)
+
+    assert 0.2 <= time.monotonic() - begun < 0.2 + 5 * 0.1
+    assert session.run(pair, Slot.A, Operation.FULL_SCAN, 0, 5.0).duration > 0
+
+
+def test_a_deadline_that_is_too_short_for_any_query_is_kept(case, session):
+    pair = case.target.pairs[0]
+    session.prepare(pair, 5.0)
+    for operation in operations(case):
+        with pytest.raises(DeadlineExceeded):
+            session.run(pair, Slot.A, operation, 0, 1e-7)
+
+    assert session.verify(pair, 5.0).valid
+    assert session.run(pair, Slot.A, Operation.INSERT_BATCH, 0, 5.0).duration > 0
+
+
+def test_closing_ends_a_running_query_at_once(case, opened):
+    session, pair = provisioned_then(case, opened, case.hang_plain), case.target.pairs[0]
+    session.prepare(pair, 5.0)
+    ended, running = [], threading.Event()
+
+    def run():
+        running.set()
+        try:
+            session.run(pair, Slot.B, Operation.FULL_SCAN, 0, 30.0)
+        except TargetError as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    running.wait()
+    begun = time.monotonic()
+    session.close()
+    thread.join(10.0)
+
+    assert time.monotonic() - begun < 5 * 1.0
+    assert [type(error) for error in ended] == [Cancelled]
+
+
+def test_closing_twice_is_harmless_and_a_closed_session_says_so(case, session):
+    pair = case.target.pairs[0]
+    session.close()
+    session.close()
+
+    calls = [
+        lambda: session.provision(pair, quiet, 1.0),
+        lambda: session.verify(pair, 1.0),
+        lambda: session.prepare(pair, 1.0),
+        lambda: session.run(pair, Slot.A, Operation.POINT_SELECT, 1, 1.0),
+        lambda: session.encryption_state(1.0),
+    ]
+    for call in calls:
+        with pytest.raises(Cancelled):
+            call()
+
+
+def test_the_encryption_state_lists_keystore_and_objects(session):
+    state = session.encryption_state(5.0)
+
+    assert [keystore.state for keystore in state.keystores] == [KeystoreState.OPEN]
+    assert sorted(state.objects) == [("database", "encrypted", 1), ("database", "plain", 1)]

@@ -1,0 +1,94 @@
+"""Two exporters on the same twins: the second one says who the first is, and a dead one holds nothing."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from exporter.domain.errors import Blocked, Cancelled
+from exporter.domain.model import Operation, Slot
+from exporter.engines.sqlite.lock import ScratchLock
+
+HOLD = """
+import sys
+from pathlib import Path
+from exporter.domain.model import Operation, Slot
+from exporter.engines.sqlite.engine import Engine
+from exporter.engines.sqlite.settings import Pair, Target
+target = Target(name="embedded", pairs=(Pair(name="phonebook", rows=3000),)).resolved(Path(sys.argv[1]))
+session = Engine(target).open(5.0)
+session.run(target.pairs[0], Slot.A, Operation.INSERT_BATCH, 1, 5.0)
+print("holding", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_second_process_names_the_first_and_a_killed_one_holds_nothing(place, root):
+    place.built().close()
+    command = [sys.executable, "-c", HOLD, str(place.directory.parent.parent)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, cwd=root) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == b"holding\n"
+        session = place.built()  # healthy twins need no lock
+        session.prepare(place.pair, 5.0)
+        assert session.run(place.pair, Slot.A, Operation.FULL_SCAN_COLD, 1, 5.0).work.decrypts > 0
+        with pytest.raises(Blocked, match=f"process {holder.pid}"):
+            session.run(place.pair, Slot.A, Operation.INSERT_BATCH, 1, 5.0)
+        place.plain.unlink()
+        with pytest.raises(Blocked, match=f"process {holder.pid}"):
+            place.provision(session)
+        assert not place.plain.exists()
+        holder.kill()
+        holder.wait(10.0)
+
+    place.provision(session)
+    assert session.verify(place.pair, 5.0).valid
+    assert session.run(place.pair, Slot.A, Operation.INSERT_BATCH, 1, 5.0).answer[0] == 500
+
+
+def test_a_closed_session_holds_nothing(place):
+    first, second = place.built(), place.open()
+    with pytest.raises(Blocked, match=f"process {os.getpid()}"):
+        second.run(place.pair, Slot.A, Operation.INSERT_BATCH, 1, 5.0)
+    first.close()
+
+    assert second.run(place.pair, Slot.A, Operation.INSERT_BATCH, 1, 5.0).answer[0] == 500
+
+
+def test_waiting_takes_over_from_a_predecessor_that_ends(tmp_path):
+    first = ScratchLock(tmp_path / "lock", threading.Event())
+    second = ScratchLock(tmp_path / "lock", threading.Event())
+    first.acquire(0.0)
+    threading.Timer(0.1, first.release).start()
+    second.acquire(10.0)
+
+    with pytest.raises(Blocked):
+        first.acquire(0.0)
+    second.release()
+
+
+def test_waiting_ends_when_the_session_is_closed(tmp_path):
+    stop = threading.Event()
+    first, second = ScratchLock(tmp_path / "lock", threading.Event()), ScratchLock(tmp_path / "lock", stop)
+    first.acquire(0.0)
+    threading.Timer(0.1, stop.set).start()
+    begun = time.monotonic()
+    with pytest.raises(Cancelled):
+        second.acquire(60.0)
+
+    assert time.monotonic() - begun < 5 * 1.0
+    first.release()
+
+
+def test_taking_it_twice_is_taking_it_once(tmp_path):
+    lock = ScratchLock(tmp_path / "lock", threading.Event())
+    lock.acquire(0.0)
+    lock.acquire(0.0)
+    lock.release()
+    lock.release()
+    other = ScratchLock(tmp_path / "lock", threading.Event())
+    other.acquire(0.0)
+    other.release()

@@ -1,0 +1,244 @@
+"""Twins are built whole or not at all, and what is not ours is never touched."""
+
+import itertools
+import random
+import shutil
+import subprocess
+import sys
+import time
+
+import apsw
+import pytest
+
+from exporter.domain.errors import DeadlineExceeded, QueryFailed, TargetError, Unavailable, VerificationFailed
+from exporter.domain.model import Phase, Slot, Variant
+from exporter.engines.sqlite import phonebook
+from tests.engines.sqlite.conftest import Place, killed_while_writing, scratch_rows
+
+BUILD = """
+import sys
+from pathlib import Path
+from exporter.engines.sqlite.engine import Engine
+from exporter.engines.sqlite.settings import Pair, Target
+target = Target(name="embedded", pairs=(Pair(name="phonebook", rows=int(sys.argv[2])),)).resolved(Path(sys.argv[1]))
+session = Engine(target).open(5.0)
+print("begin", flush=True)
+session.provision(target.pairs[0], lambda what, share: None, 60.0)
+print("built", flush=True)
+"""
+
+
+def test_twenty_kills_at_random_moments_leave_nothing_half_done(tmp_path, root):
+    rng = random.Random(7)
+    interrupted = 0
+    for number in range(20):
+        place = Place(tmp_path / str(number), rows=20_000)
+        command = [sys.executable, "-c", BUILD, str(tmp_path / str(number)), "20000"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root) as builder:
+            assert builder.stdout
+            assert builder.stdout.readline() == b"begin\n"
+            # The moment is what is tested: from before the key to after the last rename.
+            time.sleep(rng.uniform(0.0, 0.15))
+            builder.kill()
+            interrupted += builder.stdout.read() == b""
+        key = place.key.read_bytes() if place.key.exists() else None
+        complete = {path: path.stat().st_ino for path in (place.encrypted, place.plain) if path.exists()}
+
+        session = place.built()
+
+        assert place.temporary_files() == []
+        assert session.verify(place.pair, 5.0).valid
+        assert key is None or place.key.read_bytes() == key
+        assert place.identities().items() >= complete.items()
+        place.close()
+    # Most of the kills must have hit the building, or this test shows nothing.
+    assert interrupted >= 10
+
+
+def test_twins_are_the_same_on_every_machine(place):
+    facts = place.built().verify(place.pair, 5.0)
+
+    assert facts.a.digest == facts.b.digest == "401914b3851fcf43"
+
+
+def test_rows_have_the_promised_shape():
+    for made in phonebook.rows(1, 500):
+        assert len(made[1]) == 24
+        assert made[1].isascii()
+        assert made[1].isalpha()
+        assert 1000 <= made[3] <= 9999
+        assert len(made[4]) == 10
+
+
+def test_the_files_are_only_for_us_and_as_promised(place):
+    place.built()
+
+    assert place.directory.stat().st_mode & 0o777 == 0o700
+    for path in (place.key, place.encrypted, place.plain):
+        assert path.stat().st_mode & 0o777 == 0o600
+    connection = apsw.Connection(str(place.plain))
+    assert connection.pragma("page_size") == 8192
+    assert connection.pragma("journal_mode") == "wal"
+    connection.close()
+
+
+def test_progress_is_told_often_and_never_goes_back(tmp_path):
+    place = Place(tmp_path, rows=50_000)
+    said = []
+    place.open().provision(place.pair, lambda what, share: said.append((time.monotonic(), what, share)), 60.0)
+    place.close()
+    shares = [share for _, _, share in said]
+    gaps = [later[0] - earlier[0] for earlier, later in itertools.pairwise(said)]
+
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert max(gaps) < 5 * 0.1
+    assert any("encrypted" in what for _, what, _ in said)
+    assert any("plain" in what for _, what, _ in said)
+
+
+def test_leftovers_are_cleared_and_healthy_twins_are_kept(place):
+    place.built().close()
+    before = place.identities()
+    for name in (".phonebook.plain.db.0123.tmp", ".phonebook.plain.db.0123.tmp-wal", ".key.0123.tmp"):
+        (place.directory / name).write_text("half")
+    place.built()
+
+    assert place.temporary_files() == []
+    assert place.identities() == before
+
+
+@pytest.mark.parametrize("missing", ["encrypted", "plain"])
+def test_only_the_missing_twin_is_built(place, missing):
+    place.built().close()
+    before, key = place.identities(), place.key.read_bytes()
+    gone = getattr(place, missing)
+    gone.unlink()
+    session = place.built()
+
+    assert session.verify(place.pair, 5.0).valid
+    assert place.key.read_bytes() == key
+    (kept,) = {place.encrypted, place.plain} - {gone}
+    assert kept.stat().st_ino == before[kept]
+
+
+def test_the_log_of_an_earlier_file_is_not_applied_to_a_new_one(place, tmp_path):
+    killed = killed_while_writing(place, tmp_path / "killed")
+    killed.encrypted.unlink()
+
+    assert killed.built().verify(killed.pair, 5.0).valid
+    assert scratch_rows(killed, killed.encrypted) == 0
+    killed.close()
+
+
+@pytest.mark.parametrize(
+    ("pair", "settings"),
+    [({"rows": 4000}, {}), ({}, {"cipher": "chacha20"}), ({"rows": 2000}, {"cipher": "sqlcipher"})],
+)
+def test_our_own_twins_are_rebuilt_for_other_settings(place, pair, settings):
+    place.built().close()
+    key = place.key.read_bytes()
+    place.reconfigure(pair, **settings)
+    facts = place.built().verify(place.pair, 5.0)
+
+    assert facts.valid
+    assert facts.a.rows == place.pair.rows
+    assert facts.a.algorithm == place.target.cipher
+    assert place.key.read_bytes() == key
+
+
+def test_a_pair_is_certified_while_plain_and_then_encrypted(place):
+    place.reconfigure({"phase": Phase.AA})
+    first = place.built()
+    certifying = first.verify(place.pair, 5.0)
+    assert certifying.valid
+    assert not place.key.exists()
+    first.close()
+
+    place.reconfigure({"phase": Phase.ENABLED})
+    enabled = place.built().verify(place.pair, 5.0)
+    assert enabled.valid
+    assert enabled.attribution == {Variant.ENCRYPTED: Slot.A, Variant.PLAIN: Slot.B}
+    assert enabled.epoch != certifying.epoch
+
+
+def test_exchanged_twins_and_foreign_copies_are_left_alone(place):
+    place.built().close()
+    place.exchange()
+    before = place.identities()
+    place.built().close()
+    assert place.identities() == before
+
+    shutil.copy(place.encrypted, place.plain)  # the file named encrypted is the plain one now
+    place.built()
+    assert place.identities() == before
+
+
+def foreign_database(path):
+    connection = apsw.Connection(str(path))
+    connection.execute("CREATE TABLE precious (id INTEGER PRIMARY KEY)")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (foreign_database, VerificationFailed),
+        (lambda path: path.write_bytes(random.Random(1).randbytes(50_000)), TargetError),
+        (lambda path: path.write_bytes(b"SQLite format 3\x00" + bytes(50_000)), TargetError),
+        (lambda path: path.touch(), QueryFailed),
+        (lambda path: path.mkdir(), TargetError),
+    ],
+)
+@pytest.mark.parametrize("name", ["encrypted", "plain"])
+def test_what_is_not_ours_is_never_overwritten(place, name, make, error):
+    place.built().close()
+    path = getattr(place, name)
+    path.unlink()
+    make(path)
+    before = path.read_bytes() if path.is_file() else "folder"
+
+    with pytest.raises(error, match=path.name):
+        place.provision(place.open())
+    assert (path.read_bytes() if path.is_file() else "folder") == before
+    assert place.temporary_files() == []
+
+
+def test_a_build_that_takes_too_long_ends_in_time_and_leaves_nothing(tmp_path):
+    place = Place(tmp_path, rows=5_000_000)
+    session = place.open()
+    begun = time.monotonic()
+    with pytest.raises(DeadlineExceeded):
+        session.provision(place.pair, lambda _what, _share: None, 0.2)
+
+    assert time.monotonic() - begun < 0.2 + 5 * 0.1
+    assert place.temporary_files() == []
+    place.reconfigure({"rows": 1000})
+    place.provision(session)
+    assert session.verify(place.pair, 5.0).valid
+    place.close()
+
+
+def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    place = Place(tmp_path / "file")
+
+    with pytest.raises(Unavailable, match="file"):
+        place.provision(place.open())
+
+
+def test_a_full_disk_is_a_clear_error_and_leaves_nothing(tmp_path, root):
+    place = Place(tmp_path, rows=50_000)
+    # A limit on file sizes, in a process of its own, is a disk that is full after 1 MiB.
+    limited = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))\n" + BUILD
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", limited, str(tmp_path), "50000"], cwd=root, capture_output=True, text=True, check=False
+    )
+
+    assert "exporter.domain.errors.Unavailable: cannot build" in ran.stderr
+    assert place.temporary_files() == []
+    assert place.built().verify(place.pair, 5.0).valid
+    place.close()

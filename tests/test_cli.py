@@ -83,6 +83,7 @@ def test_once_json_has_intervals_and_counts(tde, config):
     rows = {row["operation"]: row for row in json.loads(done.stdout)["rows"]}
     cold = rows["full_scan_cold"]
     assert cold["cpu"]["lower"] <= cold["cpu"]["estimate"] <= cold["cpu"]["upper"]
+    assert cold["cpu"]["lower"] > 1
     assert cold["decrypts_per_sample"] > 100
     assert rows["full_scan"]["blind"] is True
     assert rows["full_scan"]["decrypts_per_sample"] == 0

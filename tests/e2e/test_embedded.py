@@ -3,6 +3,9 @@
 import os
 import shutil
 import signal
+import subprocess
+
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 
 RUNS = "tde_canary_runs_total"
 
@@ -142,3 +145,19 @@ def alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_the_page_of_the_default_target_is_sound_and_small(daemon, promtool):
+    """Everything at its default: what a newcomer scrapes."""
+    exporter = daemon().start().ready()
+    exporter.until(lambda: runs(exporter, operation="insert_batch") >= 2, "a round of canaries")
+    answer = exporter.get("/metrics", headers={"Accept": "text/plain"})
+    modern = exporter.get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})
+
+    lint = subprocess.run([promtool, "check", "metrics"], input=answer.text, text=True, capture_output=True)
+    assert (lint.returncode, lint.stdout + lint.stderr) == (0, "")
+    assert modern.headers["content-type"].startswith("application/openmetrics-text")
+    families = list(openmetrics(modern.text))
+    assert sum(len(family.samples) for family in families) <= 300
+    assert len({family.name for family in families}) == len(families)
+    assert answer.headers["content-encoding"] == "gzip"

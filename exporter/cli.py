@@ -12,8 +12,8 @@ from pathlib import Path
 
 from exporter import __version__, logs
 from exporter.config import loader
-from exporter.config.secrets import redact
 from exporter.config.schema import ENV_PREFIX, Settings, TargetSettings
+from exporter.config.secrets import redact
 from exporter.console import Progress, table
 from exporter.domain.clock import SystemClock
 from exporter.domain.errors import ConfigError, TargetError, TdeExporterError

@@ -13,6 +13,7 @@ from exporter.domain.model import Operation, Sample, Snapshot, Tick, Work
 from exporter.overhead.hodges_lehmann import hodges_lehmann
 from exporter.overhead.percentiles import percentile
 from exporter.overhead.ratio import Ratio
+from exporter.overhead.two_level import two_level
 from exporter.overhead.units import UnitPairing, UnitPoint, log_ratios
 
 
@@ -86,8 +87,8 @@ def _row(pair: str, operation: Operation, ticks: Sequence[Tick]) -> SnapshotRow:
         operation=operation,
         encrypted_seconds=_median(encrypted),
         plain_seconds=_median(plain),
-        latency=hodges_lehmann([unit.latency for unit in units]),
-        cpu=hodges_lehmann([unit.cpu for unit in units if unit.cpu is not None]),
+        latency=two_level(hodges_lehmann([unit.latency for unit in units])),
+        cpu=two_level(hodges_lehmann([unit.cpu for unit in units if unit.cpu is not None])),
         decrypts_per_sample=decrypts,
         encrypts_per_sample=encrypts,
         samples=len(encrypted),

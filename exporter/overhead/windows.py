@@ -26,6 +26,7 @@ from exporter.overhead.hodges_lehmann import FEWEST_UNITS, hodges_lehmann
 from exporter.overhead.percentiles import percentiles
 from exporter.overhead.pex import paired_exceedance
 from exporter.overhead.ratio import Ratio, exponential
+from exporter.overhead.two_level import two_level
 from exporter.overhead.units import UnitPairing, UnitPoint, log_ratios, thin
 from exporter.overhead.words import Word, word_of_window
 
@@ -179,7 +180,7 @@ class SeriesWindow:
         found = {
             percent: paired_exceedance(encrypted, numbers, plain, numbers, percent / 100) for percent in PERCENTILES
         }
-        return {percent: ratio for percent, ratio in found.items() if ratio is not None}
+        return {percent: ratio for percent, found_ratio in found.items() if (ratio := two_level(found_ratio))}
 
     def _unit_ratio(self) -> Ratio | None:
         return _gated(hodges_lehmann([unit.latency for unit in thin(self._units())]))
@@ -269,7 +270,7 @@ def _sound(tick: Tick) -> bool:
 
 def _gated(ratio: Ratio | None) -> Ratio | None:
     """A ratio without enough units for an interval is not published."""
-    return None if ratio is None or ratio.samples < FEWEST_UNITS else ratio
+    return None if ratio is None or ratio.samples < FEWEST_UNITS else two_level(ratio)
 
 
 def _blind(sides: list[BlockSide]) -> bool | None:

@@ -10,6 +10,7 @@ import pytest
 
 from exporter.domain.model import Operation, Snapshot, Tick, Variant, Work
 from exporter.overhead.snapshot import SnapshotRow, summarise
+from exporter.overhead.two_level import DEFAULT_TAU
 
 approx: Any = pytest.approx  # Stands for the number that it is near to.
 
@@ -38,8 +39,9 @@ def test_a_row_holds_what_the_units_say(make_tick: Any) -> None:
     row = only(*units(make_tick, 8, work=Work(0.003, None, 5, 100, 7), plain_work=Work(0.002, None, 5, 0, 0)))
     assert (row.pair, row.operation, row.samples, row.failures) == ("p", Operation.POINT_SELECT, 48, 0)
     assert row.latency is not None
-    # Every unit says the same: the order cancels, the interval closes around the truth.
-    assert (row.latency.estimate, row.latency.lower, row.latency.upper) == approx((1.4, 1.4, 1.4))
+    # Every unit says the same: the order cancels, and only the second level of the interval is left.
+    between = math.exp(1.959964 * DEFAULT_TAU)
+    assert (row.latency.estimate, row.latency.lower, row.latency.upper) == approx((1.4, 1.4 / between, 1.4 * between))
     assert row.latency.samples == 8
     assert row.cpu is not None
     assert row.cpu.estimate == approx(1.5)

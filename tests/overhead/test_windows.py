@@ -15,6 +15,7 @@ from exporter.domain.model import Tick, Variant, Work
 from exporter.overhead.blocks import Block, BlockSide
 from exporter.overhead.ratio import Ratio
 from exporter.overhead.sketch import LogSketch
+from exporter.overhead.two_level import DEFAULT_TAU
 from exporter.overhead.windows import SeriesWindow
 
 approx: Any = pytest.approx  # Stands for the number that it is near to.
@@ -56,7 +57,9 @@ def test_an_hour_of_bursts(make_tick: Any) -> None:
         assert ratio.lower is not None
         assert ratio.upper is not None
         assert ratio.lower < 1.2 < ratio.upper
-    assert summary.cpu_ratio == Ratio(approx(2.0), approx(2.0), approx(2.0), 60)
+    # Every unit says the same: only the second level of the interval is left.
+    between = math.exp(1.959964 * DEFAULT_TAU)
+    assert summary.cpu_ratio == Ratio(approx(2.0), approx(2.0 / between), approx(2.0 * between), 60)
     assert summary.decrypts_per_sample == {E: 8.0, P: 0.0}
     assert summary.cpu_per_sample == {E: approx(0.002), P: approx(0.001)}
     assert summary.cold_ratio == {E: 0.0, P: 0.0}

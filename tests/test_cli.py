@@ -96,7 +96,7 @@ BAD = {
     "two targets of one name": ("targets: [{name: a, engine: sqlite}, {name: a, engine: fake}]", "named 'a'"),
     "duplicate key": ("web: {port: 1}\nweb: {port: 2}\ntargets: [{name: a, engine: sqlite}]", "web"),
     "impossible interval": ("intervals: {canary: 0s}\ntargets: [{name: a, engine: sqlite}]", "canary"),
-    "unknown operation": ("targets: [{name: a, engine: fake, operations: [drop_table]}]", "drop_table"),
+    "unknown operation": ("targets: [{name: a, engine: fake, operations: [drop_table]}]", "operations[0]"),
     "not YAML": ("targets: [", "YAML"),
     "empty": ("", "targets"),
 }

@@ -1,13 +1,12 @@
 """From the interval of one measurement to the interval of what encryption costs.
 
 The interval of one window or snapshot says how well *that* measurement knows its own ratio. But the ratio
-itself wanders: from one start of a process to the next with the placement of memory (measured on the
-embedded engine: the CPU ratio of a cold scan of nine starts had a standard deviation of 2 %, ten times the
-half-width of each one's own interval), and over hours with everything that touches the twins differently.
-So a second level is added, as in Kalibera and Jones, "Rigorous benchmarking in reasonable time" (2013): with
-`tau`, the standard deviation of the log ratio between measurements, the published half-width is
-sqrt(h² + (1.96 tau)²). In simulations this raised the coverage of the median's interval, for the long-run
-ratio, from 69 % to 96 %.
+itself wanders: from one start of a process to the next with the placement of memory (`benchmarks/starts.py` on
+the embedded engine: between starts the ratio of a cold scan has a standard deviation of 1.4 %, while each start
+gives itself an interval of ±0.3 %), and over hours with everything that touches the twins differently. So a
+second level is added, as in Kalibera and Jones, "Rigorous benchmarking in reasonable time" (2013): with `tau`, the
+standard deviation of the log ratio between measurements, the published half-width is sqrt(h² + (1.96 tau)²). In
+simulations this raised the coverage of the median's interval, for the long-run ratio, from 69 % to 96 %.
 """
 
 from __future__ import annotations

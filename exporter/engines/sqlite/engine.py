@@ -30,6 +30,7 @@ from exporter.engines.sqlite.failures import translated
 from exporter.engines.sqlite.files import ENGINE_VERSION, Connections, Identity, identity
 from exporter.engines.sqlite.key import KeyFile
 from exporter.engines.sqlite.lock import ScratchLock
+from exporter.engines.sqlite.memory import keep_freed_memory
 from exporter.engines.sqlite.operations import OPERATIONS, OpenTwin, open_twin
 from exporter.engines.sqlite.provisioning import Builder, Twins, leftovers, slots_to_build
 from exporter.engines.sqlite.settings import Pair, Target
@@ -248,4 +249,5 @@ class Engine:
         target = self._target
         if target.directory is None or target.key_file is None:
             raise ConnectFailed(f"target {target.name} has no directory for its twins")
+        keep_freed_memory()
         return Session(target, target.directory.absolute(), target.key_file.absolute())

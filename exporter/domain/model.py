@@ -65,6 +65,9 @@ class KeystoreState(StrEnum):
     UNKNOWN = "unknown"
 
 
+CONTENDED = "contended"
+"""Why a tick was dropped that our own process disturbed; all other causes are a `Reason`."""
+
 Number = TypeVar("Number", int, float)
 
 
@@ -179,7 +182,7 @@ class Tick:
     """One paired measurement of one operation; both bursts have the same number of samples.
 
     `started` is Unix time. `dropped` names why the tick must not enter statistics on either side
-    (`contended`, or the reason of the error that aborted it); attempts and failures are counted all
+    (`CONTENDED`, or the reason of the error that aborted it); attempts and failures are counted all
     the same. `epoch` identifies everything that must not change inside one statistic. `unit` is
     used by snapshots: the number of the AB+BA unit that the tick belongs to.
     """

@@ -21,6 +21,7 @@ from exporter.exposition.view import ExporterView, View
 from exporter.overhead.snapshot import SnapshotRow, summarise
 from exporter.overhead.windows import Block
 from exporter.probing.messages import (
+    SKIP_REASONS,
     Beat,
     Building,
     CollectorDone,
@@ -32,9 +33,6 @@ from exporter.probing.messages import (
     TickDone,
     ToParent,
 )
-
-SKIP_REASONS = ("busy", "missed", "budget", "abandoned")
-"""The closed set of causes for which a planned run does not happen."""
 
 
 class Ledger:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from exporter.domain.errors import Reason
 from exporter.domain.model import KeystoreState
 from exporter.exposition.catalogue import CATALOGUE, WINDOW, Kind, Metric, Section
+from exporter.probing.messages import COLLECTORS, SKIP_REASONS
 
 _HEAD = f"""# Metrics
 
@@ -41,10 +42,10 @@ is rendered when something changed. OpenMetrics and the older text format are se
 | `percentile` | `50`, `99` |
 | `window` | `{WINDOW}` |
 | `phase` | of a canary query: `execute`, `fetch`, `commit`; in `tde_pair_info`: `aa` (both twins still plain), `enabled` |
-| `reason` | {", ".join(f"`{reason.value}`" for reason in Reason)}; for skipped runs `busy`, `missed`, `budget`, `abandoned` |
+| `reason` | {", ".join(f"`{reason.value}`" for reason in Reason)}; for skipped runs {", ".join(f"`{cause}`" for cause in SKIP_REASONS)} |
 | `unit`, `source` | what is counted (`block`, `value`), and whether the engine counts it (`counter`) or it is derived (`proxy`) |
 | `state` | of a keystore: {", ".join(f"`{state.value}`" for state in KeystoreState)}, all always present; of objects: `encrypted`, `plain`, `pending`, `in_progress`, `unknown` |
-| `collector` | `canary`, `encryption_state` |
+| `collector` | {", ".join(f"`{collector}`" for collector in COLLECTORS)} |
 | `process` | number of the probe process |
 """
 

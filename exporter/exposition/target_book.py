@@ -13,6 +13,7 @@ from types import MappingProxyType
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.errors import Reason
 from exporter.domain.model import (
+    CONTENDED,
     EncryptionState,
     Operation,
     PairFacts,
@@ -30,6 +31,8 @@ from exporter.exposition.view import CollectorView, PairView, SeriesView, Target
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.windows import SeriesSummary
 from exporter.probing.messages import (
+    CANARY,
+    ENCRYPTION_STATE,
     Building,
     CollectorDone,
     PairChecked,
@@ -43,8 +46,6 @@ SHORTEST_EXPIRY = 3.0
 
 UNREACHABLE = frozenset({Reason.CONNECT, Reason.AUTH, Reason.TLS, Reason.TIMEOUT, Reason.UNAVAILABLE})
 """Reasons that mean: the database could not be used. Others concern one collector."""
-
-CANARY, ENCRYPTION_STATE = "canary", "encryption_state"
 
 Summaries = Mapping[SeriesKey, SeriesSummary]
 
@@ -144,7 +145,7 @@ class TargetBook:
             return None
         result = screened(tick)
         self._invalid += result.invalid
-        self._contended += tick.dropped == "contended"
+        self._contended += tick.dropped == CONTENDED
         self._round_ticks += 1
         for variant in Variant:
             burst = result.tick.burst(variant)

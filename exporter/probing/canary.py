@@ -17,13 +17,12 @@ from contextlib import contextmanager
 from exporter.config.schema import OperationSettings, PairSettings
 from exporter.domain.clock import Clock
 from exporter.domain.errors import Cancelled, ConnectFailed, Reason, TargetError
-from exporter.domain.model import Burst, Execution, Operation, PairFacts, Sample, Slot, Tick, Variant
+from exporter.domain.model import CONTENDED, Burst, Execution, Operation, PairFacts, Sample, Slot, Tick, Variant
 from exporter.engines.base import Session
 from exporter.probing.operations import CATALOGUE
 from exporter.probing.turnstile import Turnstile
 
 KEYS = 2**31
-CONTENDED = "contended"
 
 ABORTING = (ConnectFailed, Cancelled)
 """Errors after which the tick says nothing about either side: the session is gone."""

@@ -15,12 +15,11 @@ from collections.abc import Callable
 
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import Clock
-from exporter.probing.messages import ToParent
-from exporter.probing.rounds import CANARY, ENCRYPTION_STATE, Rounds
+from exporter.probing.messages import ABANDONED, BUDGET, BUSY, CANARY, ENCRYPTION_STATE, MISSED, ToParent
+from exporter.probing.rounds import Rounds
 from exporter.probing.turnstile import Turnstile
 
 BEGIN = "begin"
-BUSY, MISSED, BUDGET, ABANDONED = "busy", "missed", "budget", "abandoned"
 
 log = logging.getLogger(__name__)
 

@@ -8,6 +8,13 @@ from exporter.config.schema import Settings
 from exporter.domain.errors import Reason
 from exporter.domain.model import EncryptionState, PairFacts, Snapshot, TargetFacts, Tick
 
+CANARY, ENCRYPTION_STATE = COLLECTORS = ("canary", "encryption_state")
+"""What runs on every target, each at its own interval."""
+
+BUSY, MISSED, BUDGET, ABANDONED = SKIP_REASONS = ("busy", "missed", "budget", "abandoned")
+"""The closed set of causes for which a planned run does not happen: the last one has not ended, the time for
+it has passed, no canary time was left (of one operation), or its call never ended."""
+
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
@@ -32,7 +39,7 @@ class Beat:
     """Once a second: the scheduler loop of this process lives. The numbers are those since the last beat.
 
     `lateness` holds seconds from the planned to the real start of each job; `skipped` counts runs
-    that did not happen per (target, cause), cause one of `busy`, `missed`, `budget`, `abandoned`;
+    that did not happen per (target, cause), cause one of `SKIP_REASONS`;
     `noise` holds the timings of the null canary in seconds; `abandoned` counts lanes given up;
     `clock_steps` counts steps of the wall clock that were seen and mended; `dropped` counts messages
     that did not fit into the queue to the parent; `load_ratios` holds per target the share of
@@ -104,7 +111,7 @@ class StateRead:
 
 @dataclass(frozen=True, slots=True)
 class CollectorDone:
-    """A collector finished; `collector` is `canary` or `encryption_state`. `reason` is None on success."""
+    """A collector finished; `collector` is one of `COLLECTORS`. `reason` is None on success."""
 
     target: str
     collector: str

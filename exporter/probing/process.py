@@ -20,9 +20,8 @@ from multiprocessing.connection import Connection
 from exporter import logs
 from exporter.domain.clock import StepDetector, SystemClock
 from exporter.probing.lane import Lane
-from exporter.probing.messages import Assignment, Beat, Stop, ToParent
+from exporter.probing.messages import CANARY, ENCRYPTION_STATE, Assignment, Beat, Stop, ToParent
 from exporter.probing.noise import NullCanary
-from exporter.probing.rounds import CANARY, ENCRYPTION_STATE
 from exporter.probing.schedule import Schedule
 from exporter.probing.turnstile import Turnstile
 

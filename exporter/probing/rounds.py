@@ -19,6 +19,8 @@ from exporter.engines.base import Session
 from exporter.probing.budget import TimeBudget
 from exporter.probing.canary import ABORTING, Canary
 from exporter.probing.messages import (
+    CANARY,
+    ENCRYPTION_STATE,
     Building,
     CollectorDone,
     PairChecked,
@@ -40,9 +42,6 @@ STATE_TIMEOUT = 30.0
 PROVISION_TIMEOUT = 3600.0
 SNAPSHOT_UNITS = 12
 SNAPSHOT_SECONDS = 2.0
-
-CANARY = "canary"
-ENCRYPTION_STATE = "encryption_state"
 
 _FATAL = tuple(error.reason.value for error in ABORTING)
 

@@ -289,8 +289,9 @@ class PairFacts:
                 return twin.problem
         states = {self.a.encrypted, self.b.encrypted}
         if self.phase is Phase.ENABLED and states != {True, False}:
-            both = {frozenset({True}): "both are encrypted", frozenset({False}): "neither is encrypted"}
-            found = both.get(frozenset(states), "the state of one is unknown")  # type: ignore[arg-type]
+            found = "the state of one is unknown"
+            if None not in states:
+                found = "both are encrypted" if True in states else "neither is encrypted"
             return f"one twin must be encrypted and the other plain, but {found}"
         if self.phase is Phase.AA and states != {False}:
             return "phase aa wants both twins plain, but one is encrypted or unknown"

@@ -100,13 +100,14 @@ class _Watchdog:
     def _run(self) -> None:
         while True:
             time.sleep(POLL_SECONDS)
-            with self._adding:
-                guards = tuple(self._guards)
-            for guard in guards:
-                guard.cancel_if_expired()
-            # A guard must not be kept alive by the variables of a sleeping thread.
-            del guards
-            guard = None  # type: ignore[assignment]
+            self._look()
+
+    def _look(self) -> None:
+        # A function of its own: the variables of the sleeping thread would keep forgotten guards alive.
+        with self._adding:
+            guards = tuple(self._guards)
+        for guard in guards:
+            guard.cancel_if_expired()
 
 
 _watchdog = _Watchdog()

@@ -15,6 +15,7 @@ import queue
 import signal
 import sys
 import threading
+from functools import partial
 from multiprocessing.connection import Connection
 
 from exporter import logs
@@ -91,7 +92,7 @@ class ProbeProcess:
         for name, lane in self._lanes.items():
             intervals = settings.intervals_of(lane.target)
             for collector, interval in ((CANARY, intervals.canary), (ENCRYPTION_STATE, intervals.encryption_state)):
-                self._schedule.every(interval, name, collector, _offer(lane, collector), lane.count_missed)
+                self._schedule.every(interval, name, collector, partial(lane.offer, collector), lane.count_missed)
 
     def run(self) -> int:
         """Work until told to stop; the exit code."""
@@ -151,10 +152,6 @@ class ProbeProcess:
         for lane in self._lanes.values():
             lane.join(max(0.0, deadline - self._clock.monotonic()))
         self._outbox.flush(1.0)
-
-
-def _offer(lane: Lane, collector: str):  # type: ignore[no-untyped-def]
-    return lambda: lane.offer(collector)
 
 
 def _obey(connection: Connection, probe: ProbeProcess) -> None:

@@ -35,7 +35,7 @@ class _Job:
 
 
 class Schedule:
-    """Interval jobs by name; `take` hands out what was late or missed."""
+    """Interval jobs by name; `take_lateness` hands out how late they were, `missed` of each hears what was left out."""
 
     def __init__(self) -> None:
         self._scheduler = BackgroundScheduler(timezone=UTC, executors={"default": DebugExecutor()})

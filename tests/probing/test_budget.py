@@ -1,3 +1,8 @@
+import sys
+import threading
+
+import pytest
+
 from exporter.probing.budget import TimeBudget
 
 
@@ -31,3 +36,26 @@ def test_the_load_ratio_forgets_what_is_older_than_an_hour():
 
     assert budget.load_ratio(3600.0) == 0.01
     assert budget.load_ratio(3700.0) == 0.0
+
+
+def test_the_share_can_be_asked_for_while_another_thread_spends():
+    budget = TimeBudget(ratio=0.5, now=0.0)
+    spending = threading.Event()
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def spend():
+        for minute in range(20_000):
+            budget.spend(0.001, now=61.0 * minute)
+        spending.set()
+
+    spender = threading.Thread(target=spend)
+    spender.start()
+    try:
+        while not spending.is_set():
+            budget.load_ratio(0.0)
+            budget.load_ratio(61.0 * 20_000)
+    finally:
+        sys.setswitchinterval(before)
+        spender.join()
+    assert budget.load_ratio(61.0 * 20_000) == pytest.approx(59 * 0.001 / 3600.0, rel=0.05)

@@ -78,7 +78,7 @@ _ENTRIES = (
     Metric("tde_exporter_lanes_abandoned_total", Kind.COUNTER, Section.EXPORTER, "Lanes given up because a call into a driver did not come back and could not be cancelled.", (), "lanes"),
     Metric("tde_exporter_clock_steps_total", Kind.COUNTER, Section.EXPORTER, "Steps of the wall clock that were seen and mended.", (), "steps"),
     Metric("tde_exporter_messages_dropped_total", Kind.COUNTER, Section.EXPORTER, "Results of probe processes that were lost because the serving process did not take them in time.", (), "messages"),
-    Metric("tde_exporter_runs_skipped_total", Kind.COUNTER, Section.EXPORTER, "Planned runs that did not happen: the lane was busy, the time was missed, the budget was used up, or the lane was abandoned.", ("reason",), "runs"),
+    Metric("tde_exporter_runs_skipped_total", Kind.COUNTER, Section.EXPORTER, "Planned runs that did not happen: the one before had not ended (busy), the time had passed (missed), no canary time was left (budget, counted for each operation), a connection failed a short while ago (back_off), or the call never ended (abandoned).", ("reason",), "runs"),
     Metric("tde_exporter_schedule_lateness_seconds", Kind.HISTOGRAM, Section.EXPORTER, "Time from the planned to the real start of scheduled runs.", (), "seconds", LATENESS_BUCKETS),
     Metric("tde_exporter_timer_noise_seconds", Kind.HISTOGRAM, Section.EXPORTER, "Time of a canary that does nothing: differences below this noise floor cannot be seen.", (), "seconds", NOISE_BUCKETS),
     Metric("tde_exporter_state_bytes", Kind.GAUGE, Section.EXPORTER, "Size of the history on disk.", (), "bytes"),

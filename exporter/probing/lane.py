@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import Clock
-from exporter.probing.messages import ABANDONED, BUDGET, BUSY, CANARY, ENCRYPTION_STATE, MISSED, ToParent
+from exporter.probing.messages import ABANDONED, BUSY, CANARY, ENCRYPTION_STATE, MISSED, ToParent
 from exporter.probing.rounds import Rounds
 from exporter.probing.turnstile import Turnstile
 
@@ -134,9 +134,9 @@ class Lane:
         elif job == ENCRYPTION_STATE:
             rounds.encryption_state()
         elif job == CANARY:
-            refused = rounds.canary()
-            with self._changed:
-                self._skipped[BUDGET] += refused
+            rounds.canary()
+        with self._changed:
+            self._skipped.update(rounds.take_skipped())
 
     def pause(self, seconds: float) -> None:
         """Wait, unless the lane is stopped meanwhile."""

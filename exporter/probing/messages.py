@@ -11,9 +11,10 @@ from exporter.domain.model import EncryptionState, PairFacts, Snapshot, TargetFa
 CANARY, ENCRYPTION_STATE = COLLECTORS = ("canary", "encryption_state")
 """What runs on every target, each at its own interval."""
 
-BUSY, MISSED, BUDGET, ABANDONED = SKIP_REASONS = ("busy", "missed", "budget", "abandoned")
+BUSY, MISSED, BUDGET, BACK_OFF, ABANDONED = SKIP_REASONS = ("busy", "missed", "budget", "back_off", "abandoned")
 """The closed set of causes for which a planned run does not happen: the last one has not ended, the time for
-it has passed, no canary time was left (of one operation), or its call never ended."""
+it has passed, no canary time was left (counted for each operation), a connection failed a short while ago,
+or its call never ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class TargetReached:
-    """A session was opened; `seconds` is what connecting took."""
+    """Sessions were opened, for the target or for its twins; `seconds` is what connecting took."""
 
     target: str
     facts: TargetFacts

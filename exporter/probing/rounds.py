@@ -1,24 +1,26 @@
 """What is done to one target, call by call: connect, build and verify twins, measure, read states.
 
 Everything here runs in the target's lane. Results leave as messages through `emit`; nothing is kept
-but the open session, the newest verification of each pair, and the canaries' balance.
+but the open session, the newest verification of each pair, the canaries' balance, and what was left out.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
-from typing import TypeVar
 
 from exporter.config.schema import PairSettings, Settings, TargetSettings
 from exporter.domain.clock import Clock
 from exporter.domain.errors import AuthenticationFailed, ConnectFailed, Reason, TargetError
 from exporter.domain.model import Operation, PairFacts, Snapshot, Tick
 from exporter.engines import registry
-from exporter.engines.base import Session
+from exporter.engines.base import Progress, Session
 from exporter.probing.budget import TimeBudget
 from exporter.probing.canary import ABORTING, Canary
 from exporter.probing.messages import (
+    BACK_OFF,
+    BUDGET,
     CANARY,
     ENCRYPTION_STATE,
     Building,
@@ -33,8 +35,6 @@ from exporter.probing.messages import (
 )
 from exporter.probing.turnstile import Turnstile
 from exporter.probing.watched import Watched
-
-T = TypeVar("T")
 
 CONNECT_TIMEOUT = 10.0
 VERIFY_TIMEOUT = 30.0
@@ -98,17 +98,23 @@ class Rounds:
             for pair in target.pairs
             for operation in target.canary_operations
         }
+        self._skipped: Counter[str] = Counter()
         self._turn = 0
 
     # -- the collectors ------------------------------------------------------------------------------
 
-    def canary(self) -> int:
-        """Measure every operation once on every valid pair; the number of ticks that the budget refused."""
-        return self._collect(CANARY, self._measure_all) or 0
+    def canary(self) -> None:
+        """Measure every operation once on every valid pair, as far as the budget allows."""
+        self._collect(CANARY, self._measure_all)
 
     def encryption_state(self) -> None:
         """Verify which twin is encrypted and read keystores and inventory."""
         self._collect(ENCRYPTION_STATE, self._read_state)
+
+    def take_skipped(self) -> Counter[str]:
+        """Runs that were left out since the last call, by cause."""
+        taken, self._skipped = self._skipped, Counter()
+        return taken
 
     def begin(self, snapshot: bool) -> None:
         """The first pass: connect, build what is missing, verify, and measure densely if asked to."""
@@ -123,7 +129,7 @@ class Rounds:
         self,
         units: int = SNAPSHOT_UNITS,
         seconds: float = SNAPSHOT_SECONDS,
-        progress: Callable[[str, float], None] = lambda _what, _share: None,
+        progress: Progress = lambda _what, _share: None,
     ) -> Snapshot:
         """Measure all pairs and operations back to back; raises `TargetError` when there is no session."""
         session = self._connected()
@@ -143,12 +149,11 @@ class Rounds:
         # Not charged to the budget of the ticks: it has limits of its own, and happens once an hour at most.
         return Snapshot(self.target.name, started, self._clock.monotonic() - begun, tuple(ticks), tuple(failures))
 
-    def connect(self, progress: Callable[[str, float], None] | None = None) -> None:
+    def connect(self, progress: Progress | None = None) -> None:
         """Open the session, build missing twins and verify all pairs; raises `TargetError`."""
         session = self._connected()
         for pair in self.target.pairs:
-            if self._engine.self_provisioning:
-                session.provision(pair, progress or self._building, PROVISION_TIMEOUT)
+            self._build(session, pair, progress or self._building)
             self._verify(session, pair)
 
     def close(self) -> None:
@@ -160,20 +165,19 @@ class Rounds:
 
     # -- steps ---------------------------------------------------------------------------------------
 
-    def _collect(self, collector: str, work: Callable[[Session], T]) -> T | None:
+    def _collect(self, collector: str, work: Callable[[Session], None]) -> None:
         begun = self._clock.monotonic()
         if self._session is None and not self._back_off.allows(begun):
-            return None
-        reason, words, result = None, "", None
+            self._skipped[BACK_OFF] += 1
+            return
+        reason, words = None, ""
         try:
-            session = self._connected()
-            result = work(session)
+            work(self._connected())
         except TargetError as error:
             reason, words = error.reason, str(error)
             self._failed(error, connecting=self._session is None)
         seconds = self._clock.monotonic() - begun
         self._emit(CollectorDone(self.target.name, collector, seconds, self._clock.wall(), reason, words))
-        return result
 
     def _connected(self) -> Session:
         if self._session is None:
@@ -197,7 +201,7 @@ class Rounds:
         first: TargetError | None = None
         for pair in self.target.pairs:
             try:
-                self._build(session, pair)
+                self._build(session, pair, self._building)
             except TargetError as error:
                 if isinstance(error, ABORTING):
                     raise
@@ -208,10 +212,10 @@ class Rounds:
         if first is not None:
             raise first
 
-    def _build(self, session: Session, pair: PairSettings) -> None:
+    def _build(self, session: Session, pair: PairSettings, progress: Progress) -> None:
         known = self._facts.get(pair.name)
         if self._engine.self_provisioning and (known is None or not known.valid):
-            session.provision(pair, self._building, PROVISION_TIMEOUT)
+            session.provision(pair, progress, PROVISION_TIMEOUT)
 
     def _verify(self, session: Session, pair: PairSettings) -> PairFacts:
         facts = session.verify(pair, VERIFY_TIMEOUT)
@@ -222,6 +226,8 @@ class Rounds:
     def _ready(self, session: Session, pair: PairSettings) -> PairFacts | None:
         """The newest verification of a pair that can be measured now, after warm-up; None when it cannot."""
         prepared = session.prepare(pair, CONNECT_TIMEOUT)
+        if prepared.connects:
+            self._emit(TargetReached(self.target.name, session.facts(), prepared.connects, prepared.connect_seconds))
         facts = self._facts.get(pair.name)
         if facts is None or prepared.changed:
             facts = self._verify(session, pair)
@@ -234,17 +240,16 @@ class Rounds:
             self._warm.add(pair.name)
         return facts
 
-    def _measure_all(self, session: Session) -> int:
+    def _measure_all(self, session: Session) -> None:
         """One tick of every operation. A round starts with another operation each time, so that a tight
         budget starves none of them."""
-        refused = 0
         canaries = list(self._canaries.values())
         self._turn += 1
         first = self._turn % max(1, len(canaries))
         for canary in canaries[first:] + canaries[:first]:
             begun = self._clock.monotonic()
             if not self.budget.allows(begun):
-                refused += 1
+                self._skipped[BUDGET] += 1
                 continue
             facts = self._ready(session, canary.pair)
             if facts is not None:
@@ -253,7 +258,6 @@ class Rounds:
                 if tick.dropped in _FATAL:
                     raise ConnectFailed(f"the session was lost while measuring {canary.operation}")
             self.budget.spend(self._clock.monotonic() - begun, self._clock.monotonic())
-        return refused
 
     def _why_not(self, pair: str) -> str:
         facts = self._facts.get(pair)

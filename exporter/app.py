@@ -19,7 +19,6 @@ from exporter.exposition.page import Renderer
 from exporter.exposition.view import View
 from exporter.history.store import History
 from exporter.landing import landing
-from exporter.overhead.snapshot import summarise
 from exporter.probing.messages import Building, CollectorDone, SnapshotDone, TargetFailed, ToParent
 from exporter.probing.supervisor import Supervisor
 from exporter.snapshot_table import snapshot_text
@@ -115,7 +114,8 @@ class App:
             self._history_failed(error)
         if self._talkative:
             self._progress.done()
-            print(f"\n{snapshot_text(snapshot, summarise(snapshot))}\n", flush=True)
+            rows = self.ledger.snapshot_rows(snapshot.target)
+            print(f"\n{snapshot_text(snapshot, rows)}\n", flush=True)
 
     def _wants_snapshot(self, target: str) -> bool:
         try:

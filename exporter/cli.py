@@ -108,7 +108,7 @@ def once(arguments: argparse.Namespace) -> int:
     finally:
         progress.done()
         rounds.close()
-    rows = summarise(snapshot)
+    rows = summarise(snapshot, target.certifying)
     if arguments.json:
         print(json.dumps(snapshot_dict(snapshot, rows), indent=2))
     else:

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 
 from exporter.domain.model import KeystoreState, Variant
 from exporter.exposition.view import PairView, SeriesView, TargetView, View
+from exporter.overhead import formats
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.windows import SeriesSummary
-from exporter.overhead.words import Word, word_of_window
+from exporter.overhead.words import Word
 from exporter.web.pages.landing import Landing, OverheadRow, PairRow, TargetRow
 
 
@@ -60,7 +61,7 @@ def _pair_words(pair: PairView) -> str:
         return pair.facts.problem
     algorithm = pair.facts.a.algorithm or pair.facts.b.algorithm
     rows = pair.facts.a.rows
-    parts = [algorithm, "" if rows is None else f"{rows:,} rows each".replace(",", " ")]
+    parts = [algorithm, "" if rows is None else f"{formats.count(rows)} rows each"]
     return ", ".join(part for part in parts if part)
 
 
@@ -87,13 +88,14 @@ def _from_window(target: TargetView, pair: PairView, series: SeriesView, summary
         latency=summary.latency_ratio.get(50),
         cpu=summary.cpu_ratio,
         decrypts_per_sample=summary.decrypts_per_sample.get(Variant.ENCRYPTED),
+        encrypts_per_sample=summary.encrypts_per_sample.get(Variant.ENCRYPTED),
+        samples=summary.samples[Variant.ENCRYPTED],
         source="1 h window",
         word=summary.word,
     )
 
 
 def _from_snapshot(target: TargetView, row: SnapshotRow) -> OverheadRow:
-    ratios = {50: row.latency} if row.latency is not None and row.latency.lower is not None else {}
     taken = (
         ""
         if target.snapshot_taken is None
@@ -108,13 +110,12 @@ def _from_snapshot(target: TargetView, row: SnapshotRow) -> OverheadRow:
         latency=row.latency,
         cpu=row.cpu,
         decrypts_per_sample=row.decrypts_per_sample,
+        encrypts_per_sample=row.encrypts_per_sample,
+        samples=row.samples,
         source=f"snapshot{taken}",
-        word=word_of_window(certifying=False, samples=row.samples, blind=row.blind, ratios=ratios),
+        word=row.word,
     )
 
 
 def _unknown(target: TargetView, pair: PairView, series: SeriesView) -> OverheadRow:
-    nothing = Word.NO_DATA
-    return OverheadRow(
-        target.name, pair.name, series.operation.value, None, None, None, None, None, source="", word=nothing
-    )
+    return OverheadRow(target.name, pair.name, series.operation.value, word=Word.NO_DATA)

@@ -11,12 +11,13 @@ from exporter.console import table
 from exporter.domain.model import Snapshot
 from exporter.overhead import formats
 from exporter.overhead.snapshot import SnapshotRow
+from exporter.overhead.words import Word
 
-HEADER = ("operation", "encrypted", "plain", "overhead", "CPU overhead", "decrypts", "encrypts", "samples", "")
+HEADER = ("operation", "encrypted", "plain", "overhead", "CPU overhead", "through the cipher", "samples", "")
 LEGEND = """\
 Overhead is encrypted / plain - 1 of the median time, CPU overhead that of the CPU time, each with its 95 %
-interval (Hodges-Lehmann over units that are measured once in each order). Decrypts and encrypts are pages
-that passed the cipher in one sample on the encrypted side."""
+interval (Hodges-Lehmann over units, each measured once in either order). Through the cipher went so many
+pages (values, where columns are encrypted) in one sample on the encrypted side."""
 BLIND = """\
 blind: nothing passed the cipher, because all pages were in the cache. The figure shows that the twins are
 alike; it says nothing about encryption."""
@@ -61,8 +62,7 @@ def _line(row: SnapshotRow) -> tuple[str, ...]:
         formats.duration(row.plain_seconds),
         formats.with_interval(row.latency),
         formats.with_interval(row.cpu),
-        formats.count(row.decrypts_per_sample),
-        formats.count(row.encrypts_per_sample),
-        f"2 × {row.samples}",
-        "blind" if row.blind else "",
+        formats.through_cipher(row.decrypts_per_sample, row.encrypts_per_sample),
+        f"2 × {row.samples}{'' if row.latency is None else f', {row.latency.samples} units'}",
+        row.word.value if row.word in (Word.BLIND, Word.CERTIFYING) else "",
     )

@@ -141,6 +141,11 @@ class TargetSettings(Strict):
         return ()
 
     @property
+    def certifying(self) -> frozenset[str]:
+        """Names of the pairs whose twins are meant to be both still plain."""
+        return frozenset(pair.name for pair in self.pairs if pair.phase is Phase.AA)
+
+    @property
     def canary_operations(self) -> tuple[Operation, ...]:
         return self.operations or self.default_operations
 

@@ -135,7 +135,7 @@ class Ledger:
             return ()
         if cached is not None and cached[0] is snapshot:
             return cached[1]
-        rows = summarise(snapshot)
+        rows = summarise(snapshot, self._books[target].settings.certifying)
         with self._lock:
             self._rows[target] = (snapshot, rows)
         return rows

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
 from exporter.config.schema import Settings, TargetSettings
@@ -264,9 +263,6 @@ class TargetBook:
             if summary is not None and facts is not None and summary.epoch != facts.epoch:
                 # What was measured before the change says nothing about what is there now.
                 summary = None
-            if summary is not None and phase is Phase.AA:
-                # Both twins are plain: of course nothing is decrypted.
-                summary = replace(summary, blind=None)
             sides = {variant: self._sides[name, operation, variant].view() for variant in Variant}
             return SeriesView(operation, MappingProxyType(sides), summary)
 

@@ -74,7 +74,7 @@ def interval(ratio: Ratio) -> str:
 
 def with_interval(ratio: Ratio | None) -> str:
     """`+38 % (+35 … +41)`; without an interval it is no fact and stays unknown."""
-    if ratio is None or (ratio.lower is None and ratio.upper is None):
+    if ratio is None or not ratio.has_interval:
         return UNKNOWN
     return f"{headline(ratio)} ({interval(ratio)})"
 
@@ -86,6 +86,15 @@ def count(number: float | None) -> str:
     if number != int(number) and abs(number) < 10:
         return f"{number:.1f}"
     return f"{round(number):,}".replace(",", _THIN)
+
+
+def through_cipher(decrypts: float | None, encrypts: float | None) -> str:
+    """What passed the cipher in one sample: `1 306 decrypted`, `5 encrypted`, both, or `0`."""
+    named = ((decrypts, "decrypted"), (encrypts, "encrypted"))
+    parts = [f"{count(number)}{_SPACE}{what}" for number, what in named if number]
+    if parts:
+        return ", ".join(parts)
+    return UNKNOWN if decrypts is None or encrypts is None else "0"
 
 
 def _signed(ratio: float) -> str:

@@ -21,6 +21,11 @@ class Ratio:
     upper: float | None
     samples: int
 
+    @property
+    def has_interval(self) -> bool:
+        """Whether at least one end is known; without any, the estimate is no fact and is not shown."""
+        return self.lower is not None or self.upper is not None
+
     def to_dict(self) -> dict[str, float | int | None]:
         """For JSON: never infinite, never NaN."""
         return {"estimate": self.estimate, "lower": self.lower, "upper": self.upper, "samples": self.samples}

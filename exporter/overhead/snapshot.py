@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from exporter.overhead.percentiles import percentile
 from exporter.overhead.ratio import Ratio
 from exporter.overhead.two_level import two_level
 from exporter.overhead.units import UnitPairing, UnitPoint, log_ratios
+from exporter.overhead.words import Word, is_blind, word_of_window
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,9 @@ class SnapshotRow:
     side failed. `latency` and `cpu` are encrypted / plain over AB+BA units (`Ratio.samples` counts
     those), without interval below six units. `decrypts_per_sample` and `encrypts_per_sample` are
     means over the successful samples of the encrypted side. `samples` counts per side, `failures`
-    both sides together. `blind`: nothing of the encrypted side went through the cipher.
+    both sides together. `blind`: nothing of the encrypted side went through the cipher; None when
+    that is not known, and for pairs that are being certified, which have no encrypted side. `word` is
+    the verdict, one of `words.Word`.
     """
 
     pair: str
@@ -39,6 +42,7 @@ class SnapshotRow:
     samples: int
     failures: int
     blind: bool | None
+    word: Word
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: plain types, never infinite, never NaN."""
@@ -54,11 +58,14 @@ class SnapshotRow:
             "samples": self.samples,
             "failures": self.failures,
             "blind": self.blind,
+            "word": self.word.value,
         }
 
 
-def summarise(snapshot: Snapshot) -> tuple[SnapshotRow, ...]:
+def summarise(snapshot: Snapshot, certifying: Collection[str] = ()) -> tuple[SnapshotRow, ...]:
     """One row for each pair and operation, in the order in which they were first measured.
+
+    `certifying` names the pairs whose twins are meant to be both plain.
 
     A unit with a dropped tick, or with a tick whose sides differ in the number of samples, is left
     out as a whole. A unit that never got its second tick (the measurement was cut short) counts
@@ -67,10 +74,10 @@ def summarise(snapshot: Snapshot) -> tuple[SnapshotRow, ...]:
     series: dict[tuple[str, Operation], list[Tick]] = {}
     for tick in snapshot.ticks:
         series.setdefault((tick.pair, tick.operation), []).append(tick)
-    return tuple(_row(pair, operation, ticks) for (pair, operation), ticks in series.items())
+    return tuple(_row(pair, operation, ticks, pair in certifying) for (pair, operation), ticks in series.items())
 
 
-def _row(pair: str, operation: Operation, ticks: Sequence[Tick]) -> SnapshotRow:
+def _row(pair: str, operation: Operation, ticks: Sequence[Tick], certifying: bool) -> SnapshotRow:
     spoilt = {
         tick.unit
         for tick in ticks
@@ -82,18 +89,22 @@ def _row(pair: str, operation: Operation, ticks: Sequence[Tick]) -> SnapshotRow:
     plain = [sample for tick in kept for sample in tick.plain.samples]
     decrypts = _per_success(encrypted, lambda work: work.decrypts)
     encrypts = _per_success(encrypted, lambda work: work.encrypts)
+    blind = None if certifying else is_blind((decrypts, encrypts))
+    latency = two_level(hodges_lehmann([unit.latency for unit in units]))
+    ratios = {50: latency} if latency is not None and latency.has_interval else {}
     return SnapshotRow(
         pair=pair,
         operation=operation,
         encrypted_seconds=_median(encrypted),
         plain_seconds=_median(plain),
-        latency=two_level(hodges_lehmann([unit.latency for unit in units])),
+        latency=latency,
         cpu=two_level(hodges_lehmann([unit.cpu for unit in units if unit.cpu is not None])),
         decrypts_per_sample=decrypts,
         encrypts_per_sample=encrypts,
         samples=len(encrypted),
         failures=sum(sample.failure is not None for sample in (*encrypted, *plain)),
-        blind=_blind(decrypts, encrypts),
+        blind=blind,
+        word=word_of_window(certifying=certifying, samples=len(encrypted), blind=blind, ratios=ratios),
     )
 
 
@@ -118,9 +129,3 @@ def _per_success(samples: Sequence[Sample], value: Callable[[Work], int | None])
     values = [value(sample.work) for sample in samples if sample.failure is None]
     known = [item for item in values if item is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None
-
-
-def _blind(decrypts: float | None, encrypts: float | None) -> bool | None:
-    if decrypts or encrypts:
-        return False
-    return None if decrypts is None or encrypts is None else True

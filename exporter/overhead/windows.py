@@ -28,7 +28,7 @@ from exporter.overhead.pex import paired_exceedance
 from exporter.overhead.ratio import Ratio, exponential
 from exporter.overhead.two_level import two_level
 from exporter.overhead.units import UnitPairing, UnitPoint, log_ratios, thin
-from exporter.overhead.words import Word, word_of_window
+from exporter.overhead.words import Word, is_blind, word_of_window
 
 __all__ = ["Block", "BlockSide", "SeriesSummary", "SeriesWindow"]
 
@@ -47,8 +47,8 @@ class SeriesSummary:
     `samples` always has both sides. `percentiles` holds seconds per side and percentile (50 from one
     sample on, 99 from 100 on; +inf when the percentile lies among the timeouts). `cold_ratio` is the
     share of successful samples that touched storage. `latency_ratio` holds encrypted / plain by
-    percentile. `decrypts_per_sample` and `cpu_per_sample` (seconds) are means over the successful
-    samples. `order_bias` is the median ratio of ticks that the encrypted side began, divided by that
+    percentile. `decrypts_per_sample`, `encrypts_per_sample` and `cpu_per_sample` (seconds) are means
+    over the successful samples. `order_bias` is the median ratio of ticks that the encrypted side began, divided by that
     of the others; far from 1, the order of the sides matters more than it should. `blind` is true
     when nothing of the encrypted side went through the cipher, None for pairs that are being certified:
     they have no encrypted side. `word` is one of `words.Word`.
@@ -63,6 +63,7 @@ class SeriesSummary:
     order_bias: float | None
     blind: bool | None
     decrypts_per_sample: dict[Variant, float]
+    encrypts_per_sample: dict[Variant, float]
     cpu_per_sample: dict[Variant, float]
     word: str
 
@@ -160,6 +161,7 @@ class SeriesWindow:
             order_bias=self._remember("bias", self._changes, self._order_bias),
             blind=blind,
             decrypts_per_sample=_per_success(sides, lambda side: side.decrypts),
+            encrypts_per_sample=_per_success(sides, lambda side: side.encrypts),
             cpu_per_sample=_per_success(sides, lambda side: side.cpu_seconds),
             word=word.value,
         )
@@ -275,12 +277,8 @@ def _gated(ratio: Ratio | None) -> Ratio | None:
 
 def _blind(sides: list[BlockSide]) -> bool | None:
     """Whether nothing of the successful samples went through the cipher; None when that is not known."""
-    counts = [count for side in sides for count in (side.decrypts, side.encrypts)]
-    if any(counts):
-        return False
-    if None in counts or not sum(side.successes for side in sides):
-        return None
-    return True
+    blind = is_blind([count for side in sides for count in (side.decrypts, side.encrypts)])
+    return None if blind and not sum(side.successes for side in sides) else blind
 
 
 def _per_success(

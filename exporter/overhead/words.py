@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 
 from exporter.overhead.ratio import Ratio
@@ -25,6 +25,13 @@ class Word(StrEnum):
     HELD = "held"
     BLIND = "blind"
     CERTIFYING = "certifying"
+
+
+def is_blind(ciphered: Collection[float | None]) -> bool | None:
+    """Whether nothing went through the cipher; `ciphered` are numbers of decrypts and encrypts, None is unknown."""
+    if any(ciphered):
+        return False
+    return None if None in ciphered else True
 
 
 def word_of_window(

@@ -127,3 +127,17 @@ def test_a_duration_reads_back_within_half_a_percent(seconds: float) -> None:
 )
 def test_an_overhead_without_an_interval_is_no_fact(ratio: Ratio | None, words: str) -> None:
     assert formats.with_interval(ratio).replace("\u00a0", " ") == words
+
+
+def test_what_passed_the_cipher_is_named_and_unknown_is_not_nothing() -> None:
+    assert formats.through_cipher(1306.0, 0.0) == "1\u202f306\u00a0decrypted"
+    assert formats.through_cipher(0.0, 5.0) == "5\u00a0encrypted"
+    assert formats.through_cipher(3.5, 5.0) == "3.5\u00a0decrypted, 5\u00a0encrypted"
+    assert formats.through_cipher(0.0, 0.0) == "0"
+    assert (
+        formats.through_cipher(None, 0.0)
+        == formats.through_cipher(0.0, None)
+        == formats.through_cipher(None, None)
+        == "–"
+    )
+    assert formats.through_cipher(None, 5.0) == "5\u00a0encrypted"

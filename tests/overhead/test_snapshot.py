@@ -11,6 +11,7 @@ import pytest
 from exporter.domain.model import Operation, Snapshot, Tick, Variant, Work
 from exporter.overhead.snapshot import SnapshotRow, summarise
 from exporter.overhead.two_level import DEFAULT_TAU
+from exporter.overhead.words import Word
 
 approx: Any = pytest.approx  # Stands for the number that it is near to.
 
@@ -73,7 +74,7 @@ def test_a_dropped_tick_takes_its_unit_along(make_tick: Any) -> None:
     partner = make_tick([99.0], [0.1], first=P, unit=6)
     uneven = make_tick([99.0, 99.0], [0.1], first=E, unit=7)
     assert only(*good, spoilt, partner, uneven) == only(*good)
-    nothing = SnapshotRow("p", Operation.POINT_SELECT, None, None, None, None, None, None, 0, 0, None)
+    nothing = SnapshotRow("p", Operation.POINT_SELECT, None, None, None, None, None, None, 0, 0, None, Word.NO_DATA)
     assert only(spoilt) == nothing
 
 

@@ -64,6 +64,8 @@ def overhead(word: str = "within_budget", **changes: object) -> OverheadRow:
         "latency": Ratio(1.391, 1.352, 1.43, 359),
         "cpu": Ratio(1.413, 1.402, 1.426, 359),
         "decrypts_per_sample": 1412.0,
+        "encrypts_per_sample": 0.0,
+        "samples": 720,
         "source": "1 h window",
         "word": word,
     } | changes

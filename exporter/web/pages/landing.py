@@ -14,6 +14,7 @@ from itertools import groupby
 from exporter.overhead import formats
 from exporter.overhead.formats import UNKNOWN
 from exporter.overhead.ratio import Ratio
+from exporter.overhead.words import DEFAULT_THRESHOLD
 from exporter.web.pages.chart import Scale, picture
 from exporter.web.pages.style import STYLE
 from exporter.web.pages.words import MARKS, VERDICTS, verdict
@@ -51,29 +52,32 @@ class TargetRow:
 
 @dataclass(frozen=True, slots=True)
 class OverheadRow:
-    """What one operation costs: medians in seconds, the ratios encrypted / plain, and the verdict.
+    """What one operation costs: the verdict, medians in seconds, and the ratios encrypted / plain.
 
-    `source` says where the numbers come from (`1 h window`, `snapshot 14:25 UTC`); `word` is one of
-    `exporter.overhead.words.Word`. None is unknown.
+    `word` is one of `exporter.overhead.words.Word`. `source` says where the numbers come from
+    (`1 h window`, `snapshot 14:25 UTC`), `samples` how many there are on each side. Decrypts and
+    encrypts are those of the encrypted side. None is unknown.
     """
 
     target: str
     pair: str
     operation: str
-    encrypted_seconds: float | None
-    plain_seconds: float | None
-    latency: Ratio | None
-    cpu: Ratio | None
-    decrypts_per_sample: float | None
-    source: str
     word: str
+    encrypted_seconds: float | None = None
+    plain_seconds: float | None = None
+    latency: Ratio | None = None
+    cpu: Ratio | None = None
+    decrypts_per_sample: float | None = None
+    encrypts_per_sample: float | None = None
+    samples: int | None = None
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Landing:
     """Everything on the page. `started` and `now` are Unix times; `problems` concern the exporter itself.
 
-    `threshold` is the budget as a ratio: 1.2 allows 20 % more.
+    `threshold` is the budget as a ratio.
     """
 
     version: str
@@ -82,7 +86,7 @@ class Landing:
     targets: tuple[TargetRow, ...] = ()
     overhead: tuple[OverheadRow, ...] = ()
     problems: tuple[str, ...] = ()
-    threshold: float = 1.2
+    threshold: float = DEFAULT_THRESHOLD
 
 
 def render(landing: Landing) -> str:
@@ -133,12 +137,13 @@ def _summary(landing: Landing) -> str:
 def _overhead(landing: Landing) -> str:
     budget = formats.overhead(landing.threshold)
     caption = (
-        "<caption><b>What encryption costs</b><span>Encrypted against plain, with the 95 % interval and n: samples on "
-        f"each side, in a snapshot AB+BA units. In the pictures: solid line no cost, dashed line the budget of {budget}.</span></caption>"
+        "<caption><b>What encryption costs</b><span>Encrypted against plain, with the 95 % interval and n, what it "
+        "rests on: samples on each side where percentiles of bursts are compared, else units, each measured in either order. "
+        f"In the pictures: solid line no cost, dashed line the budget of {budget}.</span></caption>"
     )
     if not landing.overhead:
         return f'<div class="card"><table>{caption}</table><p class="empty">Nothing measured yet.</p></div>'
-    scale = Scale.around((row.latency for row in landing.overhead if row.latency is not None), landing.threshold)
+    scale = Scale.around(filter(None, (_fact(row.latency) for row in landing.overhead)), landing.threshold)
     bodies = []
     for (target, pair), rows in groupby(landing.overhead, key=lambda row: (row.target, row.pair)):
         group = (
@@ -149,7 +154,7 @@ def _overhead(landing: Landing) -> str:
         '<thead><tr><th scope="col">Operation</th><th scope="col">Verdict</th>'
         '<th scope="col" class="number">Latency overhead</th><th scope="col"></th>'
         '<th scope="col" class="number">Encrypted<br>median</th><th scope="col" class="number">Plain<br>median</th>'
-        '<th scope="col" class="number">CPU overhead</th><th scope="col" class="number">Decrypts<br>per sample</th>'
+        '<th scope="col" class="number">CPU overhead</th><th scope="col" class="number">Through the cipher<br>per sample</th>'
         '<th scope="col">From</th></tr></thead>'
     )
     table = f'<div class="card"><table>{caption}{heads}{"".join(bodies)}</table></div>'
@@ -163,17 +168,30 @@ def _overhead_row(row: OverheadRow, scale: Scale, threshold: float) -> str:
         f'<td class="op">{escape(row.operation.replace("_", " "))}</td>',
         _cell("Verdict", _chip(judged.words, judged.tone)),
         _cell("Latency overhead", _ratio(row.latency), f"number keep{muted}"),
-        f'<td class="picture t-{judged.tone}">{picture(row.latency, scale, threshold)}</td>',
+        f'<td class="picture t-{judged.tone}">{picture(_fact(row.latency), scale, threshold)}</td>',
         _cell("Encrypted", formats.duration(row.encrypted_seconds), "number"),
         _cell("Plain", formats.duration(row.plain_seconds), "number"),
         _cell("CPU overhead", _ratio(row.cpu), f"number{muted}"),
-        _cell("Decrypts per sample", formats.count(row.decrypts_per_sample), "number"),
-        _cell("From", f'<span class="soft">{escape(row.source)}</span>' if row.source else UNKNOWN, "from"),
+        _cell("Through the cipher", formats.through_cipher(row.decrypts_per_sample, row.encrypts_per_sample), "number"),
+        _cell("From", _source(row), "from"),
     ]
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _ratio(ratio: Ratio | None) -> str:
+def _source(row: OverheadRow) -> str:
+    if not row.source:
+        return UNKNOWN
+    samples = "" if row.samples is None else f", 2\u00a0×\u00a0{formats.count(row.samples)} samples"
+    return f'<span class="soft">{escape(row.source)}{samples}</span>'
+
+
+def _fact(ratio: Ratio | None) -> Ratio | None:
+    """A ratio without interval is not shown."""
+    return ratio if ratio is not None and ratio.has_interval else None
+
+
+def _ratio(found: Ratio | None) -> str:
+    ratio = _fact(found)
     if ratio is None:
         return UNKNOWN
     return (

@@ -93,10 +93,10 @@ _ENTRIES = (
     Metric("tde_pair_rows", Kind.GAUGE, Section.PAIR, "Rows of the twin.", (*_PAIR, "variant"), "rows"),
     Metric("tde_pair_rows_per_block", Kind.GAUGE, Section.PAIR, "Rows of the twin per block: encryption of columns costs per row, of blocks per block.", (*_PAIR, "variant"), "rows"),
     # -- overhead ----------------------------------------------------------------------------------------
-    Metric("tde_overhead_ratio", Kind.GAUGE, Section.OVERHEAD, "Latency encrypted / plain at the percentile (1 is no overhead), by paired exceedance. Absent below the sample gate. With tde_canary_blind 1 it is true, but says nothing about encryption.", _RATIO, "ratio"),
+    Metric("tde_overhead_ratio", Kind.GAUGE, Section.OVERHEAD, "Latency encrypted / plain at the percentile (1 is no overhead); of operations measured one query a tick only percentile 50. Absent below the sample gate. With tde_canary_blind 1 it is true, but says nothing about encryption.", _RATIO, "ratio"),
     Metric("tde_overhead_ratio_lower", Kind.GAUGE, Section.OVERHEAD, "Lower bound of the two-sided 95 % interval of tde_overhead_ratio; absent where the samples give none.", _RATIO, "ratio"),
     Metric("tde_overhead_ratio_upper", Kind.GAUGE, Section.OVERHEAD, "Upper bound of the two-sided 95 % interval of tde_overhead_ratio; absent where the samples give none.", _RATIO, "ratio"),
-    Metric("tde_overhead_samples", Kind.GAUGE, Section.OVERHEAD, "Individually timed queries in the window.", (*_SIDE, "window"), "samples"),
+    Metric("tde_overhead_samples", Kind.GAUGE, Section.OVERHEAD, "Individually timed queries of one side in the window, failed ones included.", (*_SIDE, "window"), "samples"),
     Metric("tde_overhead_cpu_ratio", Kind.GAUGE, Section.OVERHEAD, "CPU encrypted / plain: the noise-robust twin of the latency ratio.", (*_OPERATION, "window"), "ratio"),
     Metric("tde_overhead_cpu_ratio_lower", Kind.GAUGE, Section.OVERHEAD, "Lower bound of the two-sided 95 % interval of tde_overhead_cpu_ratio.", (*_OPERATION, "window"), "ratio"),
     Metric("tde_overhead_cpu_ratio_upper", Kind.GAUGE, Section.OVERHEAD, "Upper bound of the two-sided 95 % interval of tde_overhead_cpu_ratio.", (*_OPERATION, "window"), "ratio"),

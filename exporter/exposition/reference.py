@@ -5,6 +5,8 @@ from __future__ import annotations
 from exporter.domain.errors import Reason
 from exporter.domain.model import KeystoreState
 from exporter.exposition.catalogue import CATALOGUE, WINDOW, Kind, Metric, Section
+from exporter.overhead.two_level import DEFAULT_TAU
+from exporter.overhead.windows import PERCENTILES
 from exporter.probing.messages import COLLECTORS, SKIP_REASONS
 
 _HEAD = f"""# Metrics
@@ -24,9 +26,13 @@ is rendered when something changed. OpenMetrics and the older text format are se
   gauges of a target are absent at once, `tde_target_up` too: nobody knows.
 - **Overhead exists only while its pair is valid** (`tde_pair_valid` is 1), and starts anew when something
   changed that must not be mixed: another key, another algorithm, other data.
-- **A ratio comes with its interval.** `_lower` and `_upper` are the two-sided 95 % interval. A ratio whose
-  lower bound is not above 1 has not been shown to cost anything. Where `tde_canary_blind` is 1 the ratio
-  is a true measurement, but of nothing encrypted.
+- **A ratio comes with its interval.** `_lower` and `_upper` are the two-sided 95 % interval. It allows for two
+  things: how well this window knows its own ratio, and how much ratios differ from one window or start to the
+  next (a standard deviation of {100 * DEFAULT_TAU:g} % is assumed). A ratio whose lower bound is not above 1 has not been
+  shown to cost anything. Where `tde_canary_blind` is 1 the ratio is a true measurement, but of nothing encrypted.
+- **Two methods.** Bursts (`operations.*.samples` above 1) are compared by paired exceedance at each percentile, over the whole
+  5-minute blocks of the window. Operations measured one query a tick, and CPU, are compared by the Hodges-Lehmann estimate over units of
+  two ticks, one in each order. `tde_overhead_samples` counts single queries on one side, whatever the method.
 - **Counters start at 0** for every configured pair, operation and variant. Reasons of failures appear when
   they first occur, except for those that their text names.
 
@@ -39,7 +45,7 @@ is rendered when something changed. OpenMetrics and the older text format are se
 | `pair` | configured name of the twin pair |
 | `operation` | name of the canary operation |
 | `variant` | `encrypted` or `plain`: what verification found, whatever the configuration says |
-| `percentile` | `50`, `99` |
+| `percentile` | {", ".join(f"`{percentile}`" for percentile in PERCENTILES)}; ratios of operations measured one query a tick have `50` only |
 | `window` | `{WINDOW}` |
 | `phase` | of a canary query: `execute`, `fetch`, `commit`; in `tde_pair_info`: `aa` (both twins still plain), `enabled` |
 | `reason` | {", ".join(f"`{reason.value}`" for reason in Reason)}; for skipped runs {", ".join(f"`{cause}`" for cause in SKIP_REASONS)} |

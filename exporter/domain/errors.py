@@ -7,7 +7,6 @@
     │   ├── ConfigErrors            several of them, found in one go
     │   └── SecretError             a secret file or variable is missing or unreadable
     ├── HistoryError                the history file cannot be used
-    ├── ProbeProcessError           the probe process does not do what was asked
     └── TargetError                 something went wrong with a monitored database
         ├── ConnectFailed           connect        no session could be opened, or the session was lost
         ├── AuthenticationFailed    auth           the server refused the secret
@@ -86,10 +85,6 @@ class SecretError(ConfigError):
 
 class HistoryError(TdeExporterError):
     """The history file cannot be opened, read or written."""
-
-
-class ProbeProcessError(TdeExporterError):
-    """The probe process did not start, or does not do what was asked."""
 
 
 class TargetError(TdeExporterError):

@@ -23,14 +23,7 @@ def percentile(values: NDArray[Any], percent: float) -> float | None:
     Nearest rank needs no interpolation, so it works where some values are +inf (timed out): the
     answer is +inf exactly when the percentile lies among the timeouts. Raises ValueError on NaN.
     """
-    if values.size == 0:
-        return None
-    place = rank(percent, values.size) - 1
-    # NaN sorts last: looking at the last place as well finds any.
-    ordered = np.partition(values, (place, values.size - 1), axis=None)
-    if np.isnan(ordered[-1]):
-        raise ValueError("percentile of NaN")
-    return float(ordered[place])
+    return percentiles(values, (percent,))[0] if values.size else None
 
 
 def percentiles(values: NDArray[Any], percents: tuple[float, ...]) -> tuple[float, ...]:
@@ -38,6 +31,7 @@ def percentiles(values: NDArray[Any], percents: tuple[float, ...]) -> tuple[floa
     if values.size == 0:
         raise ValueError("percentiles of nothing")
     places = [rank(percent, values.size) - 1 for percent in percents]
+    # NaN sorts last: looking at the last place as well finds any.
     ordered = np.partition(values, (*places, values.size - 1), axis=None)
     if np.isnan(ordered[-1]):
         raise ValueError("percentile of NaN")

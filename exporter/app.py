@@ -14,11 +14,13 @@ from exporter.config.schema import Settings
 from exporter.console import Progress
 from exporter.domain.clock import Clock
 from exporter.domain.errors import HistoryError
+from exporter.domain.model import SeriesKey
 from exporter.exposition.ledger import Ledger
 from exporter.exposition.page import Renderer
 from exporter.exposition.view import View
 from exporter.history.store import History
 from exporter.landing import landing
+from exporter.overhead.windows import Block
 from exporter.probing.messages import Building, CollectorDone, SnapshotDone, TargetFailed, ToParent
 from exporter.probing.supervisor import Supervisor
 from exporter.snapshot_table import snapshot_text
@@ -60,6 +62,7 @@ class App:
             landing=lambda: landing(self._seen, self._started, clock.wall()),
         )
         self.web = WebServer(state, settings.web, self._socket)
+        self._saved: dict[tuple[SeriesKey, float], Block] = {}
         self._awaited = {target.name for target in settings.targets}
         self._progress = Progress()
 
@@ -136,6 +139,8 @@ class App:
                     self.ledger.restore_snapshot(latest)
         except HistoryError as error:
             self._history_failed(error)
+        # Rows that are damaged are left out without an error, and counted.
+        self.ledger.state_errors(self.history.errors)
 
     def _keep_history(self) -> None:
         pruned = self._clock.monotonic()
@@ -149,14 +154,18 @@ class App:
                     self._history_failed(error)
 
     def _save_blocks(self) -> None:
+        blocks = {(key, block.start): (key, block) for key, block in self.ledger.blocks()}
+        # A block is the same object until something is added to it; an hour of them need not be written each time.
+        news = [held for place, held in blocks.items() if self._saved.get(place) is not held[1]]
         try:
-            self.history.save_blocks(self.ledger.blocks())
+            self.history.save_blocks(news)
+            self._saved = {place: block for place, (_, block) in blocks.items()}
             self.ledger.state_size(self.history.size_bytes())
         except HistoryError as error:
             self._history_failed(error)
 
     def _history_failed(self, error: HistoryError) -> None:
-        self.ledger.state_failed()
+        self.ledger.state_errors(self.history.errors)
         log.error("the history cannot be used", extra={"error": str(error)})
 
     # -- health and the end ----------------------------------------------------------------------------

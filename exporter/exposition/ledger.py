@@ -115,10 +115,10 @@ class Ledger:
         with self._lock:
             self._state_bytes = count(size)
 
-    def state_failed(self) -> None:
-        """The history could not be read or written."""
+    def state_errors(self, errors: int) -> None:
+        """How often the history could not be read or written since the start; never falls."""
         with self._lock:
-            self._state_errors += 1
+            self._state_errors = max(self._state_errors, errors)
 
     # -- what comes out ----------------------------------------------------------------------------------
 

@@ -205,7 +205,7 @@ def test_the_history_has_a_size_and_errors(stage: Stage) -> None:
     assert stage.value("tde_exporter_state_bytes") is None
 
     stage.ledger.state_size(8192)
-    stage.ledger.state_failed()
+    stage.ledger.state_errors(1)
 
     assert stage.value("tde_exporter_state_bytes") == 8192
     assert stage.value("tde_exporter_state_errors_total") == 1

@@ -48,7 +48,6 @@ class Beat:
     """
 
     process: int
-    pid: int
     lateness: tuple[float, ...] = ()
     skipped: dict[tuple[str, str], int] = field(default_factory=dict)
     noise: tuple[float, ...] = ()
@@ -94,11 +93,10 @@ class SnapshotDone:
 
 @dataclass(frozen=True, slots=True)
 class PairChecked:
-    """The verification of a pair; `at` is Unix time."""
+    """The verification of a pair."""
 
     target: str
     facts: PairFacts
-    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +105,11 @@ class StateRead:
 
     target: str
     state: EncryptionState
-    at: float
 
 
 @dataclass(frozen=True, slots=True)
 class CollectorDone:
-    """A collector finished; `collector` is one of `COLLECTORS`. `reason` is None on success."""
+    """A collector finished at the Unix time `at`; `collector` is one of `COLLECTORS`. `reason` is None on success."""
 
     target: str
     collector: str

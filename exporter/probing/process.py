@@ -129,7 +129,6 @@ class ProbeProcess:
         self._outbox.put(
             Beat(
                 process=self._assignment.process,
-                pid=os.getpid(),
                 lateness=self._schedule.take_lateness(),
                 skipped={
                     (name, cause): count

@@ -208,7 +208,7 @@ class Rounds:
                 first = first or error
             self._verify(session, pair)
         state = session.encryption_state(STATE_TIMEOUT)
-        self._emit(StateRead(self.target.name, state, self._clock.wall()))
+        self._emit(StateRead(self.target.name, state))
         if first is not None:
             raise first
 
@@ -220,7 +220,7 @@ class Rounds:
     def _verify(self, session: Session, pair: PairSettings) -> PairFacts:
         facts = session.verify(pair, VERIFY_TIMEOUT)
         self._facts[pair.name] = facts
-        self._emit(PairChecked(self.target.name, facts, self._clock.wall()))
+        self._emit(PairChecked(self.target.name, facts))
         return facts
 
     def _ready(self, session: Session, pair: PairSettings) -> PairFacts | None:

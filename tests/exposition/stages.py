@@ -84,7 +84,7 @@ class Stage:
     def begin(self) -> None:
         """A probe process comes up, reaches its target, and reads its state."""
         self.ledger.process_up(self.process, True)
-        self.say(Beat(self.process, 1, (0.002,), {}, (1e-6, 2e-6), load_ratios={self.target.name: 0.004}))
+        self.say(Beat(self.process, (0.002,), {}, (1e-6, 2e-6), load_ratios={self.target.name: 0.004}))
         self.say(TargetReached(self.target.name, FACTS, 1, 0.05))
         self.read_state()
 
@@ -92,8 +92,8 @@ class Stage:
         keystore = Keystore("key_file", KeystoreState.OPEN, kind="file", raw="readable", key_activated=1.7e9)
         state = EncryptionState((keystore,), (("database", "encrypted", 1), ("database", "plain", 1)))
         for pair in self.target.pairs:
-            self.say(PairChecked(self.target.name, facts or pair_facts(pair.name), self.clock.wall()))
-        self.say(StateRead(self.target.name, state, self.clock.wall()))
+            self.say(PairChecked(self.target.name, facts or pair_facts(pair.name)))
+        self.say(StateRead(self.target.name, state))
         self.collected("encryption_state")
 
     def collected(self, collector: str = "canary", reason: Reason | None = None) -> None:

@@ -96,7 +96,6 @@ states = st.builds(
 beats = st.builds(
     Beat,
     COUNTS,
-    COUNTS,
     st.lists(ODD, max_size=4).map(tuple),
     st.dictionaries(st.tuples(TARGETS, st.sampled_from(["busy", "missed", "odd"])), COUNTS, max_size=3),
     st.lists(ODD, max_size=4).map(tuple),
@@ -112,9 +111,9 @@ messages: Any = st.one_of(
     st.builds(TickDone, ticks),
     st.builds(TickDone, ticks),
     st.builds(SnapshotDone, st.builds(Snapshot, TARGETS, ODD, ODD, st.lists(ticks, max_size=3).map(tuple))),
-    st.builds(PairChecked, TARGETS, pair_facts, ODD),
-    st.builds(PairChecked, TARGETS, pair_facts, ODD),
-    st.builds(StateRead, TARGETS, states, ODD),
+    st.builds(PairChecked, TARGETS, pair_facts),
+    st.builds(PairChecked, TARGETS, pair_facts),
+    st.builds(StateRead, TARGETS, states),
     st.builds(CollectorDone, TARGETS, st.sampled_from(["canary", "encryption_state", "odd"]), ODD, ODD, REASONS, WORDS),
     st.builds(Building, TARGETS, WORDS, ODD),
 )

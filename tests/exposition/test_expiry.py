@@ -175,7 +175,7 @@ def test_overhead_of_a_pair_that_became_invalid_vanishes_at_once(stage: Stage) -
     samples = stage.value("tde_overhead_samples", **ENCRYPTED)
     runs = stage.known("tde_canary_runs_total", **ENCRYPTED)
 
-    stage.say(PairChecked("embedded", pair_facts(encrypted=False), stage.clock.wall()))
+    stage.say(PairChecked("embedded", pair_facts(encrypted=False)))
     stage.round()
 
     assert stage.value("tde_pair_valid") == 0

@@ -49,10 +49,10 @@ def test_garbage_elsewhere_is_counted_and_harms_nobody(stage: Stage) -> None:
     stage.begin()
     stage.say(TargetReached("embedded", replace(FACTS, version='1\n"\ud800' + "x" * 500), 1, math.nan))
     facts = replace(pair_facts(), a=replace(pair_facts().a, rows=-5, rows_per_block=math.inf))
-    stage.say(PairChecked("embedded", facts, stage.clock.wall()))
+    stage.say(PairChecked("embedded", facts))
     stage.say(Building("embedded", "twins", math.nan))
     stage.tick(pair="stranger")
-    stage.say(PairChecked("embedded", pair_facts("stranger"), 0.0))
+    stage.say(PairChecked("embedded", pair_facts("stranger")))
 
     assert stage.value("tde_target_connect_seconds_total") == 0.05
     assert stage.value("tde_pair_rows", variant="encrypted") is None

@@ -128,7 +128,7 @@ def test_a_snapshot_out_of_the_history_proves_nothing_about_now(stage: Stage) ->
 
 def test_beats_fill_the_metrics_of_the_exporter(stage: Stage) -> None:
     skipped = {("embedded", "busy"): 2, ("embedded", "budget"): 3, ("other", "budget"): 4, ("embedded", "odd"): 9}
-    stage.say(Beat(0, 1, (0.002, 0.3), skipped, (2e-6, math.nan), 1, 2, 3, {"embedded": 0.25, "gone": 0.5}))
+    stage.say(Beat(0, (0.002, 0.3), skipped, (2e-6, math.nan), 1, 2, 3, {"embedded": 0.25, "gone": 0.5}))
 
     assert stage.value("tde_exporter_runs_skipped_total", reason="budget") == 7
     assert stage.value("tde_exporter_runs_skipped_total", reason="missed") == 0
@@ -170,7 +170,7 @@ def test_keystores_and_objects_that_come_twice_are_shown_once(stage: Stage) -> N
     keystore = Keystore("wallet", KeystoreState.OPEN)
     objects = (("table", "encrypted", 2), ("table", "encrypted", 3), ("table", "plain", -1))
     state = EncryptionState((keystore, replace(keystore, state=KeystoreState.CLOSED)), objects)
-    stage.say(StateRead("embedded", state, stage.clock.wall()))
+    stage.say(StateRead("embedded", state))
 
     assert len(stage.samples()["tde_keystore_state"]) == 6
     assert stage.samples()["tde_objects"] == {

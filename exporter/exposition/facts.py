@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import fields, replace
 
 from exporter.domain.model import EncryptionState, Keystore, PairFacts, TargetFacts, TwinFacts
-from exporter.exposition.screening import count, label, number
+from exporter.exposition.screening import count, label, number, words
 
 MOST_KEYSTORES = 32
 """Keystores of one target that are shown; each costs eight series."""
@@ -63,4 +63,5 @@ def screened_state(state: EncryptionState) -> tuple[EncryptionState, int]:
 def _twin(twin: TwinFacts) -> tuple[TwinFacts, int]:
     rows, per_block = count(twin.rows), number(twin.rows_per_block)
     invalid = (twin.rows is not None and rows is None) + (twin.rows_per_block is not None and per_block is None)
-    return replace(twin, algorithm=label(twin.algorithm), rows=rows, rows_per_block=per_block), invalid
+    algorithm, problem = label(twin.algorithm), words(twin.problem)
+    return replace(twin, algorithm=algorithm, rows=rows, rows_per_block=per_block, problem=problem), invalid

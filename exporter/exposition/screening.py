@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
 
+from exporter.config.secrets import redact
 from exporter.domain.model import Burst, Sample, Snapshot, Tick, Variant, Work
 
 LARGEST = 1e18
@@ -19,6 +20,9 @@ LARGEST = 1e18
 
 LONGEST_LABEL = 128
 """Characters of a label value; longer ones are cut."""
+
+LONGEST_WORDS = 500
+"""Characters of a sentence for people."""
 
 
 def number(value: object) -> float | None:
@@ -39,8 +43,14 @@ def count(value: object) -> int | None:
 
 
 def label(value: object) -> str:
-    """Text that is safe as a label value in both formats: one line, printable, valid UTF-8, bounded."""
-    text = str(value)[:LONGEST_LABEL].encode("utf-8", "replace").decode("utf-8")
+    """Text that is safe as a label value in both formats: one line, printable, valid UTF-8, bounded, no secret."""
+    return words(value)[:LONGEST_LABEL]
+
+
+def words(value: object) -> str:
+    """Text for people, such as the message of a driver, as safe as a label and longer."""
+    # A driver may repeat what it was given. The secret must be whole to be found, so it goes before the rest is cut.
+    text = redact(str(value))[:LONGEST_WORDS].encode("utf-8", "replace").decode("utf-8")
     return "".join(character if character.isprintable() else " " for character in text)
 
 

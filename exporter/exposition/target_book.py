@@ -25,7 +25,7 @@ from exporter.domain.model import (
 )
 from exporter.exposition.counters import SideCounts
 from exporter.exposition.facts import screened_facts, screened_pair, screened_state
-from exporter.exposition.screening import label, number, screened, screened_snapshot
+from exporter.exposition.screening import number, screened, screened_snapshot, words
 from exporter.exposition.view import CollectorView, PairView, SeriesView, TargetView
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.windows import SeriesSummary
@@ -63,7 +63,7 @@ class _Collector:
     def done(self, message: CollectorDone, now: float) -> int:
         seconds, at = number(message.seconds), number(message.at)
         self._done, self._seconds, self._succeeded = now, seconds, message.reason is None
-        self.words = label(message.words)
+        self.words = words(message.words)
         if self._succeeded and at is not None:
             self._last_success = at
         return (seconds is None) + (at is None)
@@ -130,7 +130,7 @@ class TargetBook:
 
     def failed(self, message: TargetFailed) -> None:
         self._lost = False
-        self._problem = label(message.words) or message.reason.value
+        self._problem = words(message.words) or message.reason.value
         if message.connecting or message.reason is Reason.CONNECT:
             self._errors[message.reason] += 1
         if message.connecting or message.reason in UNREACHABLE:
@@ -191,7 +191,7 @@ class TargetBook:
 
     def building(self, message: Building, now: float) -> None:
         share = self._believed(message.share, number)
-        self._building = (label(message.what), min(1.0, share or 0.0))
+        self._building = (words(message.what), min(1.0, share or 0.0))
         self._works(now)
 
     def load(self, share: object) -> None:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from exporter.config import secrets
+from exporter.config.secrets import SecretSource
+from exporter.domain.errors import Reason
 from exporter.domain.model import Burst, Snapshot, Work
+from exporter.landing import landing
 from exporter.probing.messages import Building, PairChecked, SnapshotDone, TargetReached
+from exporter.web.pages.landing import render
 from tests.exposition.stages import FACTS, Stage, burst, pair_facts
 
 ENCRYPTED = {"operation": "point_select", "variant": "encrypted"}
@@ -67,3 +73,27 @@ def test_what_concerns_nobody_configured_is_ignored(stage: Stage) -> None:
 
     assert stage.ledger.snapshot_rows("stranger") == ()
     assert stage.value("tde_target_connects_total") == 0
+
+
+def test_a_secret_that_a_driver_repeats_is_shown_nowhere(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets, "_known", set())
+    monkeypatch.setattr(secrets, "_pattern", None)
+    (tmp_path / "secret").write_text("S3CR3T-4711\n")
+    marker = SecretSource(file=tmp_path / "secret").read()
+    said = f"{'x' * 120} login failed for {marker}"
+    facts = pair_facts()
+
+    stage.begin()
+    stage.say(TargetReached("embedded", replace(FACTS, flavor=marker, version=said), 1, 0.1))
+    stage.say(PairChecked("embedded", replace(facts, a=replace(facts.a, algorithm=marker, problem=said))))
+    stage.say(Building("embedded", said, 0.5))
+    stage.collected("encryption_state", Reason.AUTH)
+    stage.failed(Reason.AUTH, said)
+
+    view = stage.ledger.view()
+    page = stage.renderer.render_once().text.decode()
+    for shown in (page, render(landing(view, 0.0, 0.0)), repr(view)):
+        assert "S3CR3T" not in shown
+    assert "login failed for ***" in stage.view.problem

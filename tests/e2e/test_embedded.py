@@ -136,7 +136,10 @@ def test_a_hung_probe_process_is_killed_and_started_again(daemon, small):
     os.kill(probe, signal.SIGSTOP)
 
     exporter.until(lambda: exporter.children() not in ([probe], []), "another probe process")
-    exporter.until(lambda: exporter.value("tde_exporter_probe_process_up", process="0") == 1, "its first beat")
+    exporter.until(
+        lambda: exporter.value("tde_exporter_probe_process_starts_total", process="0") == 2, "its first beat"
+    )
+    assert exporter.value("tde_exporter_probe_process_up", process="0") == 1
 
 
 def alive(pid: int) -> bool:

@@ -73,6 +73,7 @@ def test_a_scrape_asks_no_database(daemon):
 def test_the_daemon_ends_in_time_whatever_hangs(daemon):
     wedged = [fake(f"wedged-{number}", faults=[{"kind": "wedge", "call": "run"}]) for number in range(3)]
     exporter = daemon(settings(*wedged)).start()
+    exporter.until(lambda: exporter.get("/metrics").status_code == 200, "a page")
     # What comes after connecting to a target and to its two twins is the first query, which never ends.
     exporter.until(lambda: exporter.total("tde_target_connects_total") == 3 * 3, "calls that never end")
 

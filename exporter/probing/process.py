@@ -100,6 +100,8 @@ class ProbeProcess:
         # Collections are made between timed sections, never by chance inside one.
         gc.disable()
         gc.freeze()
+        # The first sign of life comes before anything is said about a target.
+        self._outbox.put(Beat(process=self._assignment.process))
         for lane in self._lanes.values():
             lane.start()
         self._schedule.start()

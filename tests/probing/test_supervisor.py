@@ -25,7 +25,7 @@ class Watched:
             targets=tuple(Target(name=f"target-{number}", real_time=False) for number in range(targets)),
             probes={"processes": 1},
         )
-        self.ups = []
+        self.ups: list[bool] = []
         self.supervisor = Supervisor(
             settings, clock, deliver, lambda _process, up: self.ups.append(up), lambda _target: False
         )

@@ -265,7 +265,11 @@ class Rounds:
                     raise ConnectFailed(f"the session was lost while measuring {canary.operation}")
             self.budget.spend(self._clock.monotonic() - begun, self._clock.monotonic())
         failed = next((canary for canary in self._canaries.values() if canary.problem), None)
-        return "" if failed is None else f"{failed.operation} on {failed.pair.name}: {failed.problem}"
+        if failed is None:
+            return ""
+        where = f"{failed.operation} on {failed.pair.name}"
+        # Some engines say so themselves.
+        return failed.problem if failed.problem.startswith(where) else f"{where}: {failed.problem}"
 
     def _why_not(self, pair: str) -> str:
         facts = self._facts.get(pair)

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import apsw
@@ -278,3 +280,29 @@ def test_twins_may_be_links_to_another_disk(place, tmp_path):
     assert session.run(place.pair, Slot.A, Operation.FULL_SCAN_COLD, 1, 5.0).work.decrypts > 0
     assert session.run(place.pair, Slot.A, Operation.INSERT_BATCH, 1, 5.0).answer[0] == 500
     assert place.encrypted.is_symlink()
+
+
+UNPRIVILEGED = """
+import os, sys
+from pathlib import Path
+from exporter.engines.sqlite.engine import Engine
+from exporter.engines.sqlite.settings import Pair, Target
+target = Target(name="embedded", pairs=(Pair(name="phonebook", rows=3000),)).resolved(Path(sys.argv[1]))
+session = Engine(target).open(5.0)
+if os.geteuid() == 0:
+    os.setgid(65534), os.setuid(65534)
+print(session.verify(target.pairs[0], 5.0).problem)
+"""
+
+
+def test_a_directory_that_may_not_be_read_is_said_of_the_pair(place, root):
+    place.built().close()
+    state = place.directory.parent.parent
+    place.directory.chmod(0)
+    try:
+        command = [sys.executable, "-c", UNPRIVILEGED, str(state)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, cwd=root)
+    finally:
+        place.directory.chmod(0o700)
+
+    assert f"{place.encrypted}: Permission denied" in done.stdout

@@ -30,8 +30,10 @@ BEAT_SECONDS = 1.0
 COLLECT_GARBAGE_EVERY = 60
 QUEUE_LENGTH = 10_000
 STOP_SECONDS = 2.0
-TOO_MANY_ABANDONED = 8
-EXIT_TOO_MANY_ABANDONED = 3
+TOO_MANY_HANGING, TOO_MANY_HANGING_OF_A_LANE = 8, 2
+"""A probe process that holds this many abandoned threads, plus so many for each of its lanes, ends: every start
+costs the healthy targets of the process their sessions, so a few that hang must not bring it about soon."""
+EXIT_TOO_MANY_HANGING = 3
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +85,6 @@ class ProbeProcess:
         self._noise = NullCanary(self._turnstile)
         self._schedule = Schedule()
         self._stopping = threading.Event()
-        self._abandoned = 0
         self._lanes = {
             name: Lane(settings, target, self._turnstile, outbox.put, self._clock, name in assignment.snapshots)
             for name in assignment.targets
@@ -99,6 +100,8 @@ class ProbeProcess:
         # Collections are made between timed sections, never by chance inside one.
         gc.disable()
         gc.freeze()
+        # The first sign of life comes before anything is said about a target.
+        self._outbox.put(Beat(process=self._assignment.process))
         for lane in self._lanes.values():
             lane.start()
         self._schedule.start()
@@ -109,10 +112,14 @@ class ProbeProcess:
             if beats % COLLECT_GARBAGE_EVERY == 0:
                 with self._turnstile.turn():
                     gc.collect()
-            if self._abandoned >= TOO_MANY_ABANDONED:
-                log.error("too many calls never ended; the probe process ends, to be started afresh")
+            hanging = sum(lane.hanging() for lane in self._lanes.values())
+            if hanging >= TOO_MANY_HANGING + TOO_MANY_HANGING_OF_A_LANE * len(self._lanes):
+                log.error(
+                    "too many calls never ended; the probe process ends, to be started afresh",
+                    extra={"hanging": hanging},
+                )
                 self._outbox.flush(1.0)
-                return EXIT_TOO_MANY_ABANDONED
+                return EXIT_TOO_MANY_HANGING
         self._close()
         return 0
 
@@ -125,7 +132,6 @@ class ProbeProcess:
             log.warning("the wall clock stepped; all jobs are planned anew", extra={"step_seconds": round(step, 3)})
             self._schedule.realign()
         abandoned = sum(lane.abandon_if_stuck() for lane in self._lanes.values())
-        self._abandoned += abandoned
         self._outbox.put(
             Beat(
                 process=self._assignment.process,

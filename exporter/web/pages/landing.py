@@ -181,7 +181,7 @@ def _overhead_row(row: OverheadRow, scale: Scale, threshold: float) -> str:
 def _source(row: OverheadRow) -> str:
     if not row.source:
         return UNKNOWN
-    samples = "" if row.samples is None else f", 2\u00a0×\u00a0{formats.count(row.samples)} samples"
+    samples = "" if row.samples is None else f"<br>2\u00a0×\u00a0{formats.count(row.samples)}\u00a0samples"
     return f'<span class="soft">{escape(row.source)}{samples}</span>'
 
 

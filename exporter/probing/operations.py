@@ -48,7 +48,7 @@ _RANGE = _read(
     short=True,
 )
 _INDEX = _read(
-    "counts the rows of one area by the index, answered as one row",
+    "counts about one row in ten by the index, answered as one row",
     "what reading an index pays, whose pages are encrypted as well",
     short=True,
 )

@@ -63,7 +63,9 @@ class Place:
         """A twin as the operations see it, with its two connections."""
         connections = Connections(KeyFile(self.key), self.target.cipher)
         try:
-            yield open_twin(connections, self.path(slot), identity(self.path(slot)))
+            found = identity(self.path(slot))
+            assert found is not None
+            yield open_twin(connections, self.path(slot), found)
         finally:
             connections.close_all()
 

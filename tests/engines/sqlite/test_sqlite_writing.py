@@ -153,7 +153,7 @@ def test_the_samples_and_their_preludes_account_for_every_page_of_the_pager(plac
 
         timed, untimed = ledger.totals[True], ledger.totals[False]
         total = [missed(twin.warm) - start[0], written(twin.warm) - start[1]]
-        assert [sum(work.decrypts for work in works), sum(work.encrypts for work in works)] == timed
+        assert [sum(work.decrypts or 0 for work in works), sum(work.encrypts or 0 for work in works)] == timed
         assert [a + b for a, b in zip(timed, untimed, strict=True)] == total
         # Nothing is left to decrypt in the timed part: the prelude has read what it needs.
         assert timed[0] == 0

@@ -89,6 +89,7 @@ class Rounds:
         self._session: Session | None = None
         self._facts: dict[str, PairFacts] = {}
         self._warm: set[str] = set()
+        self._unbuilt: dict[str, str] = {}
         self._back_off = BackOff(settings.intervals_of(target).canary, rng)
         self.budget = TimeBudget(settings.budgets_of(target).time_share_ratio, clock.monotonic())
         self._canaries = {
@@ -144,8 +145,8 @@ class Rounds:
                 continue
             for tick in canary.units(session, facts, units, seconds):
                 ticks.append(tick)
-                for failure in tick.encrypted.failures + tick.plain.failures:
-                    failures.append((pair, operation, f"failed: {failure}"))
+            if canary.problem:
+                failures.append((pair, operation, canary.problem))
         # Not charged to the budget of the ticks: it has limits of its own, and happens once an hour at most.
         return Snapshot(self.target.name, started, self._clock.monotonic() - begun, tuple(ticks), tuple(failures))
 
@@ -165,14 +166,14 @@ class Rounds:
 
     # -- steps ---------------------------------------------------------------------------------------
 
-    def _collect(self, collector: str, work: Callable[[Session], None]) -> None:
+    def _collect(self, collector: str, work: Callable[[Session], str]) -> None:
         begun = self._clock.monotonic()
         if self._session is None and not self._back_off.allows(begun):
             self._skipped[BACK_OFF] += 1
             return
         reason, words = None, ""
         try:
-            work(self._connected())
+            words = work(self._connected())
         except TargetError as error:
             reason, words = error.reason, str(error)
             self._failed(error, connecting=self._session is None)
@@ -196,21 +197,24 @@ class Rounds:
         elif isinstance(error, ConnectFailed):
             self.close()
 
-    def _read_state(self, session: Session) -> None:
+    def _read_state(self, session: Session) -> str:
         """Build and verify all pairs, then read the states; one failure does not hide what else can be found out."""
         first: TargetError | None = None
         for pair in self.target.pairs:
+            self._unbuilt.pop(pair.name, None)
             try:
                 self._build(session, pair, self._building)
             except TargetError as error:
                 if isinstance(error, ABORTING):
                     raise
                 first = first or error
+                self._unbuilt[pair.name] = str(error)
             self._verify(session, pair)
         state = session.encryption_state(STATE_TIMEOUT)
         self._emit(StateRead(self.target.name, state))
         if first is not None:
             raise first
+        return ""
 
     def _build(self, session: Session, pair: PairSettings, progress: Progress) -> None:
         known = self._facts.get(pair.name)
@@ -240,9 +244,11 @@ class Rounds:
             self._warm.add(pair.name)
         return facts
 
-    def _measure_all(self, session: Session) -> None:
-        """One tick of every operation. A round starts with another operation each time, so that a tight
-        budget starves none of them."""
+    def _measure_all(self, session: Session) -> str:
+        """One tick of every operation; what went wrong in the first that did not succeed.
+
+        A round starts with another operation each time, so that a tight budget starves none of them.
+        """
         canaries = list(self._canaries.values())
         self._turn += 1
         first = self._turn % max(1, len(canaries))
@@ -258,10 +264,13 @@ class Rounds:
                 if tick.dropped in _FATAL:
                     raise ConnectFailed(f"the session was lost while measuring {canary.operation}")
             self.budget.spend(self._clock.monotonic() - begun, self._clock.monotonic())
+        failed = next((canary for canary in self._canaries.values() if canary.problem), None)
+        return "" if failed is None else f"{failed.operation} on {failed.pair.name}: {failed.problem}"
 
     def _why_not(self, pair: str) -> str:
         facts = self._facts.get(pair)
-        return facts.problem if facts is not None else Reason.UNAVAILABLE.value
+        # That a twin is missing is only the consequence of what kept it from being built.
+        return self._unbuilt.get(pair) or (facts.problem if facts is not None else Reason.UNAVAILABLE.value)
 
     def _building(self, what: str, share: float) -> None:
         self._emit(Building(self.target.name, what, share))

@@ -174,9 +174,10 @@ class Supervisor:
         return self._clock.monotonic() - self._ticked
 
     def stop(self, timeout: float) -> None:
-        """End all processes within `timeout` seconds, by force if they do not listen."""
+        """End all processes within `timeout` seconds, by force if they do not listen; there may be none yet."""
         self._stopping.set()
-        self._thread.join(1.0)
+        if self._thread.is_alive():
+            self._thread.join(1.0)
         probes = list(self._probes.values())
         for probe in probes:
             probe.ask_to_stop()

@@ -97,7 +97,7 @@ class Session:
             twins = self._twins_of(pair)
             self._let_go_of_stale()
             for slot in Slot:
-                self._verified[pair.name, slot] = identity(twins.path(slot))
+                self._verified[pair.name, slot] = _seen(twins.path(slot))
             return verify_pair(twins, self._connections)
 
     def prepare(self, pair: PairSettings, timeout: float) -> Prepared:
@@ -108,7 +108,7 @@ class Session:
             connects = sum(self._open(twins, slot) for slot in Slot)
             for slot in Slot:
                 held = self._twins[pair.name, slot]
-                now = held.identity if isinstance(held, OpenTwin) else identity(twins.path(slot))
+                now = held.identity if isinstance(held, OpenTwin) else _seen(twins.path(slot))
                 changed |= {(pair.name, slot)} if self._verified.get((pair.name, slot), now) != now else set()
             seconds = time.monotonic() - started if connects else 0.0
             return Prepared(connects, seconds, any(name == pair.name for name, _ in changed))
@@ -138,7 +138,7 @@ class Session:
             for pair in self._target.pairs:
                 for slot in Slot:
                     path = self._twins_of(pair).path(slot)
-                    found = identity(path)
+                    found = _seen(path)
                     if found is None:
                         continue
                     counts["plain" if found.plain else "encrypted"] += 1
@@ -217,9 +217,7 @@ class Session:
         """Close twins whose file is no longer the one under its name, all of them before any is opened again:
         connections to one file by two names would use two write-ahead logs."""
         stale = {
-            key
-            for key, twin in self._twins.items()
-            if isinstance(twin, OpenTwin) and identity(twin.path) != twin.identity
+            key for key, twin in self._twins.items() if isinstance(twin, OpenTwin) and _seen(twin.path) != twin.identity
         }
         for key in stale:
             self._let_go_of(key)
@@ -237,6 +235,14 @@ class Session:
         self._twins.clear()
         self._connections.close_all()
         self._lock.release()
+
+
+def _seen(path: Path) -> Identity | None:
+    """Who the file is now; None also when it cannot be looked at, which verification then puts into words."""
+    try:
+        return identity(path)
+    except (apsw.Error, OSError, Unavailable):
+        return None
 
 
 class Engine:

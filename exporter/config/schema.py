@@ -89,6 +89,10 @@ class IntervalSettings(Strict):
     """Paired canary queries. Each target has a fixed phase within the interval, so that targets do not run all at once."""
     encryption_state: Duration = Field(60.0, ge=1, le=86400)
     """Keystore, inventory of encrypted objects, and which twin is really encrypted."""
+    heartbeat: Duration = Field(1.0, ge=0.2, le=3600)
+    """Writing of the heartbeat row, on targets that have standbys."""
+    standby: Duration = Field(15.0, ge=0.5, le=3600)
+    """Reading how far the standbys are behind."""
 
 
 class BudgetSettings(Strict):
@@ -107,6 +111,13 @@ class PairSettings(Strict):
     """`enabled`: one of the twins is encrypted. `aa`: both are still plain, to certify that the twins are alike before encryption is enabled."""
 
 
+class StandbySettings(Strict):
+    """A standby of a target."""
+
+    name: Name
+    """Name of the standby, unique in its target; the label `standby` of its metrics."""
+
+
 class TargetSettings(Strict):
     """A monitored database. Each engine adds its own keys."""
 
@@ -118,6 +129,8 @@ class TargetSettings(Strict):
     """Which kind of database this is."""
     pairs: tuple[PairSettings, ...] = ()
     """The twin objects to compare."""
+    standbys: tuple[StandbySettings, ...] = ()
+    """Standbys whose lag is measured."""
     operations: tuple[Operation, ...] = ()
     """Canary operations to run on every pair. Empty: the default of the engine."""
     intervals: IntervalSettings | None = None
@@ -128,6 +141,7 @@ class TargetSettings(Strict):
     @model_validator(mode="after")
     def _pairs_and_operations_are_unique(self) -> Self:
         _refuse_duplicates("pairs", [pair.name for pair in self.pairs], ("name",))
+        _refuse_duplicates("standbys", [standby.name for standby in self.standbys], ("name",))
         _refuse_duplicates("operations", list(self.operations))
         return self
 
@@ -207,13 +221,25 @@ def default_state_directory(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def default_operation_settings() -> dict[Operation, OperationSettings]:
-    """What holds for the operations that the configuration does not name."""
-    one = OperationSettings(samples=1, timeout=30.0)
+    """Bursts for queries of well under a millisecond, few samples for what takes milliseconds, one for the rest."""
+    few = OperationSettings(samples=5, timeout=5.0)
+    scan, batch = OperationSettings(samples=1, timeout=30.0), OperationSettings(samples=1, timeout=10.0)
     return {
         Operation.POINT_SELECT: OperationSettings(),
-        Operation.FULL_SCAN: one,
-        Operation.FULL_SCAN_COLD: one,
-        Operation.INSERT_BATCH: OperationSettings(samples=1, timeout=10.0),
+        Operation.POINT_SELECT_COLD: OperationSettings(),
+        Operation.RANGE_SELECT: few,
+        Operation.RANGE_SELECT_COLD: few,
+        Operation.INDEX_COUNT: few,
+        Operation.INDEX_COUNT_COLD: few,
+        Operation.SORTED_SELECT: scan,
+        Operation.SORTED_SELECT_COLD: scan,
+        Operation.FULL_SCAN: scan,
+        Operation.FULL_SCAN_COLD: scan,
+        Operation.LOB_READ: scan,
+        Operation.INSERT_BATCH: batch,
+        Operation.UPDATE_BATCH: batch,
+        Operation.DELETE_REPLENISH: batch,
+        Operation.CHECKPOINT: batch,
     }
 
 

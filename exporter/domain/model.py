@@ -49,9 +49,28 @@ class Operation(StrEnum):
     """The catalogue of canary operations; `probing.operations` says what each does and proves."""
 
     POINT_SELECT = "point_select"
+    POINT_SELECT_COLD = "point_select_cold"
+    RANGE_SELECT = "range_select"
+    RANGE_SELECT_COLD = "range_select_cold"
+    INDEX_COUNT = "index_count"
+    INDEX_COUNT_COLD = "index_count_cold"
+    SORTED_SELECT = "sorted_select"
+    SORTED_SELECT_COLD = "sorted_select_cold"
     FULL_SCAN = "full_scan"
     FULL_SCAN_COLD = "full_scan_cold"
+    LOB_READ = "lob_read"
     INSERT_BATCH = "insert_batch"
+    UPDATE_BATCH = "update_batch"
+    DELETE_REPLENISH = "delete_replenish"
+    CHECKPOINT = "checkpoint"
+
+
+class LagKind(StrEnum):
+    """What a standby can be behind in: receiving, applying, or both as seen by a heartbeat row."""
+
+    TRANSPORT = "transport"
+    APPLY = "apply"
+    HEARTBEAT = "heartbeat"
 
 
 class KeystoreState(StrEnum):
@@ -222,6 +241,7 @@ class TargetFacts:
 
     `decrypt_unit` is `block` or `value`, `decrypt_source` is `counter` or `proxy`, None where
     decrypts cannot be counted at all. `clock` names the time that decides (`client` or `server`).
+    `block_bytes` is the size of the blocks that are counted.
     """
 
     flavor: str
@@ -235,6 +255,7 @@ class TargetFacts:
     clock: str = "client"
     shared_costs: str = ""
     scope: str = "database"
+    block_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +336,34 @@ class Keystore:
     raw: str = ""
     seen_from: str = "server"
     key_activated: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyState:
+    """One standby as seen now; None is unknown, never 0.
+
+    Lags are seconds and never negative. `transport` is how long the oldest change that the standby has
+    not received has been waiting, `apply` the same for the oldest that it received and has not applied,
+    `heartbeat` for the oldest heartbeat row that cannot be read there; 0 when there is none.
+    Sequences count changes (or log sequence numbers) since the standby was made. `key_match` is False
+    when the standby lacks one of the keys that the primary's objects use. `problem` says in words why
+    something is unknown.
+    """
+
+    standby: str
+    configured: bool = True
+    transport_running: bool | None = None
+    apply_running: bool | None = None
+    lags: tuple[tuple[LagKind, float | None], ...] = ()
+    received_sequence: int | None = None
+    applied_sequence: int | None = None
+    key_match: bool | None = None
+    configured_delay: float | None = None
+    clock_skew: float | None = None
+    problem: str = ""
+
+    def lag(self, kind: LagKind) -> float | None:
+        return dict(self.lags).get(kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,15 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from exporter.config.schema import PairSettings, TargetSettings
-from exporter.domain.model import EncryptionState, Execution, Operation, PairFacts, Slot, TargetFacts
+from exporter.domain.model import (
+    EncryptionState,
+    Execution,
+    Operation,
+    PairFacts,
+    Slot,
+    StandbyState,
+    TargetFacts,
+)
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share that is done, 0..1."""
@@ -80,6 +88,16 @@ class Session(Protocol):
 
     def encryption_state(self, timeout: float) -> EncryptionState:
         """Keystores and the inventory of encrypted and plain objects."""
+
+    def heartbeat(self, timeout: float) -> None:
+        """Write the heartbeat that standbys are measured by; nothing where no standby is configured.
+
+        Also starts what a configured standby needs, and mends what a killed run left of it.
+        """
+
+    def standbys(self, timeout: float) -> tuple[StandbyState, ...]:
+        """Every configured standby, in the order of the configuration. A standby that cannot be asked is
+        not an error: what is unknown of it is None, and its `problem` says why."""
 
     def close(self) -> None:
         """Let go of everything, within a second; never raises."""

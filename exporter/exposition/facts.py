@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import fields, replace
+from typing import Any
 
 from exporter.domain.model import EncryptionState, Keystore, PairFacts, TargetFacts, TwinFacts
 from exporter.exposition.screening import count, label, number, words
@@ -16,9 +17,13 @@ MOST_KINDS = 64
 
 
 def screened_facts(facts: TargetFacts) -> TargetFacts:
-    """The same facts with every text fit for a label."""
-    texts = {field.name: label(text) for field in fields(facts) if (text := getattr(facts, field.name)) is not None}
-    return replace(facts, **texts)
+    """The same facts with every text fit for a label, and no impossible size."""
+    texts: dict[str, Any] = {
+        field.name: label(text)
+        for field in fields(facts)
+        if field.name != "block_bytes" and (text := getattr(facts, field.name)) is not None
+    }
+    return replace(facts, **texts, block_bytes=count(facts.block_bytes) or None)
 
 
 def screened_pair(facts: PairFacts) -> tuple[PairFacts, int]:

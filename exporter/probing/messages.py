@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from exporter.config.schema import Settings
 from exporter.domain.errors import Reason
-from exporter.domain.model import EncryptionState, PairFacts, Snapshot, TargetFacts, Tick
+from exporter.domain.model import EncryptionState, PairFacts, Snapshot, StandbyState, TargetFacts, Tick
 
-CANARY, ENCRYPTION_STATE = COLLECTORS = ("canary", "encryption_state")
-"""What runs on every target, each at its own interval."""
+CANARY, ENCRYPTION_STATE, HEARTBEAT, STANDBY = COLLECTORS = ("canary", "encryption_state", "heartbeat", "standby")
+"""What runs on a target, each at its own interval; the last two only where standbys are configured."""
 
 BUSY, MISSED, BUDGET, BACK_OFF, ABANDONED = SKIP_REASONS = ("busy", "missed", "budget", "back_off", "abandoned")
 """The closed set of causes for which a planned run does not happen: the last one has not ended, the time for
@@ -108,6 +108,14 @@ class StateRead:
 
 
 @dataclass(frozen=True, slots=True)
+class StandbysRead:
+    """All configured standbys of a target."""
+
+    target: str
+    standbys: tuple[StandbyState, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CollectorDone:
     """A collector finished at the Unix time `at`; `collector` is one of `COLLECTORS`. `reason` is None on success."""
 
@@ -129,6 +137,15 @@ class Building:
 
 
 ToParent = (
-    Beat | TargetReached | TargetFailed | TickDone | SnapshotDone | PairChecked | StateRead | CollectorDone | Building
+    Beat
+    | TargetReached
+    | TargetFailed
+    | TickDone
+    | SnapshotDone
+    | PairChecked
+    | StateRead
+    | StandbysRead
+    | CollectorDone
+    | Building
 )
 ToChild = Assignment | Stop

@@ -9,7 +9,7 @@ from typing import TypeVar
 from exporter.config.schema import PairSettings
 from exporter.domain.clock import Clock
 from exporter.domain.errors import Cancelled
-from exporter.domain.model import EncryptionState, Execution, Operation, PairFacts, Slot, TargetFacts
+from exporter.domain.model import EncryptionState, Execution, Operation, PairFacts, Slot, StandbyState, TargetFacts
 from exporter.engines.base import Engine, Prepared, Progress, Session
 
 CLOSE_SECONDS = 1.0
@@ -51,6 +51,12 @@ class Watched:
 
     def encryption_state(self, timeout: float) -> EncryptionState:
         return self._bounded(timeout, lambda: self._inner.encryption_state(timeout))
+
+    def heartbeat(self, timeout: float) -> None:
+        self._bounded(timeout, lambda: self._inner.heartbeat(timeout))
+
+    def standbys(self, timeout: float) -> tuple[StandbyState, ...]:
+        return self._bounded(timeout, lambda: self._inner.standbys(timeout))
 
     def close(self) -> None:
         # Whoever refuses further calls (`Cancelled`) has nothing against the end of the session.

@@ -31,9 +31,11 @@ from exporter.engines.sqlite.files import ENGINE_VERSION, Connections, Identity,
 from exporter.engines.sqlite.key import KeyFile
 from exporter.engines.sqlite.lock import ScratchLock
 from exporter.engines.sqlite.memory import keep_freed_memory
-from exporter.engines.sqlite.operations import OPERATIONS, OpenTwin, open_twin
-from exporter.engines.sqlite.provisioning import Builder, Twins, leftovers, slots_to_build
+from exporter.engines.sqlite.operations import OPERATIONS, WRITING
+from exporter.engines.sqlite.phonebook import PAGE_SIZE
+from exporter.engines.sqlite.provisioning import Builder, Twins, leftovers, slots_to_build, slots_to_extend
 from exporter.engines.sqlite.settings import Pair, Target
+from exporter.engines.sqlite.twin import OpenTwin, open_twin
 from exporter.engines.sqlite.verification import verify_pair
 
 _LOCK_PATIENCE_SECONDS = 2.0
@@ -67,6 +69,7 @@ class Session:
             cpu_source="thread",
             decrypt_unit="block",
             decrypt_source="counter",
+            block_bytes=PAGE_SIZE,
         )
 
     def provision(self, pair: PairSettings, progress: Progress, timeout: float) -> None:
@@ -74,16 +77,19 @@ class Session:
         with self._call(timeout, "provision"):
             twins = self._twins_of(pair)
             self._let_go_of_stale()
-            slots = slots_to_build(twins, self._connections)
-            if not slots and not leftovers(twins, self._keys):
+            build = slots_to_build(twins, self._connections)
+            if not build and not slots_to_extend(twins, self._connections) and not leftovers(twins, self._keys):
                 return
             self._make_directory()
             self._lock.acquire(min(_LOCK_PATIENCE_SECONDS, self._guard.remaining))
             # Whoever held the lock until now may have built them.
-            slots = slots_to_build(twins, self._connections)
-            for slot in slots:
+            build = slots_to_build(twins, self._connections)
+            extend = [slot for slot in slots_to_extend(twins, self._connections) if slot not in build]
+            for slot in (*build, *extend):
                 self._let_go_of((pair.name, slot))
-            Builder(twins, self._connections, self._keys, self._guard).build(slots, progress)
+            builder = Builder(twins, self._connections, self._keys, self._guard)
+            builder.extend(extend)
+            builder.build(build, progress)
 
     def verify(self, pair: PairSettings, timeout: float) -> PairFacts:
         """See `engines.base.Session`. Reads 2 MiB of raw bytes and the table of each twin, 0.1 s for 200 000 rows."""
@@ -118,7 +124,7 @@ class Session:
             twin = self._twins[pair.name, slot]
             if isinstance(twin, TargetError):
                 raise twin
-            if operation is Operation.INSERT_BATCH:
+            if operation in WRITING:
                 self._lock.acquire(min(_LOCK_PATIENCE_OF_A_RUN_SECONDS, self._guard.remaining))
                 if identity(twin.path) != twin.identity:
                     # A write-ahead log goes by the name of its file: ours would be applied to the new file.

@@ -3,8 +3,6 @@
 import signal
 import time
 
-import httpx
-
 
 def scripted(name, **more):
     return {"name": name, "engine": "fake", "intervals": {"canary": "1s", "encryption_state": "1s"}, **more}
@@ -53,18 +51,3 @@ def test_a_healthy_target_is_not_mentioned_and_an_ailing_one_once(daemon):
     assert len([line for line in lines if "about=blocked/canary" in line]) == 1
     assert 1 <= len([line for line in lines if "about=refused/" in line]) <= 2
     assert all("trouble" in line for line in lines)
-
-
-def test_its_own_freeze_costs_no_probe_process(daemon, small):
-    settings = small()
-    settings["probes"]["heartbeat_timeout"] = "2s"
-    exporter = daemon(settings).start().ready()
-    exporter.until(lambda: exporter.value("tde_exporter_probe_process_up", process="0") == 1, "the probe process")
-    probes = exporter.children()
-    exporter.process.send_signal(signal.SIGSTOP)
-    time.sleep(3.0)  # longer than the silence that it forgives others
-    exporter.process.send_signal(signal.SIGCONT)
-    exporter.until(lambda: exporter.get("/-/healthy").status_code == httpx.codes.OK, "a round of the loop")
-
-    assert exporter.children() == probes
-    assert "silent" not in exporter.words()

@@ -98,8 +98,9 @@ class _Watchdog:
                 threading.Thread(target=self._run, name="deadline-watchdog", daemon=True).start()
 
     def _run(self) -> None:
-        while True:
-            time.sleep(POLL_SECONDS)
+        # Not `time.sleep`, which a preloaded clock (faketime) makes raise: without this thread no deadline holds.
+        pause = threading.Event()
+        while not pause.wait(POLL_SECONDS):
             self._look()
 
     def _look(self) -> None:

@@ -15,7 +15,16 @@ from collections.abc import Callable
 
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import Clock
-from exporter.probing.messages import ABANDONED, BUSY, CANARY, ENCRYPTION_STATE, MISSED, ToParent
+from exporter.probing.messages import (
+    ABANDONED,
+    BUSY,
+    CANARY,
+    ENCRYPTION_STATE,
+    HEARTBEAT,
+    MISSED,
+    STANDBY,
+    ToParent,
+)
 from exporter.probing.rounds import Rounds
 from exporter.probing.turnstile import Turnstile
 
@@ -41,6 +50,9 @@ class Lane:
         self._snapshot = snapshot
         self._changed = threading.Condition()
         self._pending: list[str] = []
+        self._not_before: dict[str, float] = {}
+        self._longest_jitter = 0.2 * settings.intervals_of(target).canary
+        self._rng = random.Random()
         self._running: str | None = None
         self._stopping = False
         self._skipped: Counter[str] = Counter()
@@ -57,6 +69,10 @@ class Lane:
                 self._skipped[BUSY] += 1
                 return
             self._pending.append(collector)
+            if collector == CANARY:
+                # Jitter keeps the ticks from locking on to cron jobs and checkpoints; it sits here, not in
+                # the trigger, where it would add up. Other work goes on meanwhile.
+                self._not_before[CANARY] = self._clock.monotonic() + self._rng.uniform(0.0, self._longest_jitter)
             self._changed.notify()
 
     def skipped(self) -> Counter[str]:
@@ -121,11 +137,16 @@ class Lane:
         """Wait for work; None ends the worker."""
         with self._changed:
             self._running = None if not worker.abandoned else self._running
-            self._changed.wait_for(lambda: self._pending or self._stopping or worker.abandoned)
-            if self._stopping or worker.abandoned:
-                return None
-            self._running = self._pending.pop(0)
-            return self._running
+            while not (self._stopping or worker.abandoned):
+                now = self._clock.monotonic()
+                due = next((job for job in self._pending if self._not_before.get(job, now) <= now), None)
+                if due is not None:
+                    self._pending.remove(due)
+                    self._running = due
+                    return due
+                waits = [self._not_before[job] - now for job in self._pending]
+                self._changed.wait(min(waits, default=None))
+            return None
 
     def run_job(self, rounds: Rounds, job: str) -> None:
         """Do one piece of work on the calling worker's thread."""
@@ -135,13 +156,12 @@ class Lane:
             rounds.encryption_state()
         elif job == CANARY:
             rounds.canary()
+        elif job == HEARTBEAT:
+            rounds.heartbeat()
+        elif job == STANDBY:
+            rounds.standby()
         with self._changed:
             self._skipped.update(rounds.take_skipped())
-
-    def pause(self, seconds: float) -> None:
-        """Wait, unless the lane is stopped meanwhile."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._stopping, seconds)
 
 
 class _Worker:
@@ -153,9 +173,6 @@ class _Worker:
         self._lane = lane
         self.rounds = rounds(self)
         self.thread = threading.Thread(target=self._work, name=f"lane-{lane.target.name}", daemon=True)
-        interval = lane.settings.intervals_of(lane.target).canary
-        self._longest_jitter = 0.2 * interval
-        self._rng = random.Random()
 
     def set_expiry(self, at: float | None) -> None:
         self._expiry = at
@@ -166,10 +183,6 @@ class _Worker:
 
     def _work(self) -> None:
         while (job := self._lane.next_job(self)) is not None:
-            if job == CANARY:
-                # Jitter keeps the ticks from locking on to cron jobs and checkpoints; it sits here, not in
-                # the trigger, where it would add up.
-                self._lane.pause(self._rng.uniform(0.0, self._longest_jitter))
             try:
                 self._lane.run_job(self.rounds, job)
             except Exception:

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
-from exporter.config.schema import Location, PairSettings, TargetSettings
+from exporter.config.schema import Location, PairSettings, StandbySettings, TargetSettings
 from exporter.domain.model import Operation
 
 
@@ -32,6 +32,8 @@ class Target(TargetSettings):
     """An embedded SQLite with page encryption."""
     pairs: tuple[Pair, ...] = (Pair(name="phonebook"),)
     """The twins to build and compare."""
+    standbys: tuple[StandbySettings, ...] = (StandbySettings(name="local"),)
+    """The standbys to run and to measure. Each is a small process of its own, which applies the heartbeats to its own encrypted file; an empty list runs none."""
     directory: Location | None = Field(None, examples=["/var/lib/tde-exporter/targets/embedded"])
     """Where the twin files live. Default: a folder named after the target in the state directory."""
     cipher: Literal["aes256cbc", "aes128cbc", "chacha20", "sqlcipher", "ascon128", "aegis"] = "aes256cbc"

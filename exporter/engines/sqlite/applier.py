@@ -47,25 +47,40 @@ class Replica:
         if self._connection is not None and self._identity == self._found():
             return self._connection
         self.close()
-        key = self._hello.key
-        cipher = self._hello.ciphers[0]
-        if not replica.missing(self._path) and not readable(self._path, cipher, key):
-            if not any(readable(self._path, other, key) for other in self._hello.ciphers[1:]):
-                raise apsw.NotADBError(f"the key does not open {self._path}")
-            # Our key opens it, so it is ours, made for another cipher.
+        wanted = self._hello.ciphers[0]
+        if not replica.missing(self._path):
+            cipher = self._cipher()
+            connection = self._connected(cipher)
+            if cipher == wanted:
+                return self._taken(connection)
+            # A replica of ours, made when another cipher was configured.
+            connection.close()
             replica.remove(self._path)
         if replica.missing(self._path):
-            replica.make(self._path, cipher, key, None)
+            replica.make(self._path, wanted, self._hello.key, None)
+        return self._taken(self._connected(wanted))
+
+    def _cipher(self) -> str:
+        for cipher in self._hello.ciphers:
+            if readable(self._path, cipher, self._hello.key):
+                return cipher
+        raise apsw.NotADBError(f"the key does not open {self._path}")
+
+    def _connected(self, cipher: str) -> apsw.Connection:
+        """A connection to what is there. Raises apsw.SQLError when it is no replica."""
         connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             leave_log_alone(connection)
-            unlock(connection, cipher, key)
+            unlock(connection, cipher, self._hello.key)
             connection.set_busy_timeout(BUSY_MILLISECONDS)
             replica.settle(connection)
             replica.position(connection)
         except BaseException:
             connection.close()
             raise
+        return connection
+
+    def _taken(self, connection: apsw.Connection) -> apsw.Connection:
         self._connection, self._identity = connection, self._found()
         return connection
 

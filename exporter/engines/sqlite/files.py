@@ -19,7 +19,7 @@ from exporter.domain.errors import KeystoreFailed, QueryFailed
 from exporter.domain.model import Slot
 from exporter.engines.sqlite.failures import translated
 from exporter.engines.sqlite.key import Key, KeyFile
-from exporter.engines.sqlite.settings import Target
+from exporter.engines.sqlite.settings import Target, twin_name
 from exporter.engines.sqlite.unlocking import readable, unlock
 
 MAGIC = b"SQLite format 3\x00"
@@ -28,12 +28,10 @@ CIPHERS: tuple[str, ...] = get_args(Target.model_fields["cipher"].annotation)
 BUSY_MILLISECONDS = 100
 ENGINE_VERSION = f"{apsw.sqlite_lib_version()} ({getattr(apsw, 'mc_version', 'no page encryption')})"
 
-_NAMES = {Slot.A: "encrypted", Slot.B: "plain"}
-
 
 def twin_path(directory: Path, pair: str, slot: Slot) -> Path:
     """Where the twin of a slot lives. The name says what we built there, not what is there now."""
-    return directory / f"{pair}.{_NAMES[slot]}.db"
+    return directory / twin_name(pair, slot)
 
 
 @dataclass(frozen=True, slots=True)

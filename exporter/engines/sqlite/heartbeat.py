@@ -16,15 +16,19 @@ from exporter.engines.sqlite.key import Key, KeyFile
 from exporter.engines.sqlite.shipping import Change
 from exporter.engines.sqlite.unlocking import fingerprint
 
-MOST_KEPT = 2048
+MOST_KEPT = 4096
 """Points of time that are kept for heartbeats which some standby has not applied."""
+
+COARSENESS = 0.005
+"""Share of a lag by which it may be told too short when points of time had to be dropped. With it, five beats a
+second fill no more than the points above in ten years."""
 
 
 class Timeline:
     """When the changes were written that some standby has not got yet; seconds of the monotonic clock.
 
-    Memory is bounded: when there are too many, every other one is dropped. The time that a change has
-    been waiting may then be told too short, by about a thousandth.
+    Memory is bounded: when there are too many points of time, those are dropped whose neighbours tell nearly the
+    same. A lag of hours may then be told too short, by `COARSENESS` of it at most.
     """
 
     def __init__(self, start: int) -> None:
@@ -35,7 +39,7 @@ class Timeline:
 
     def note(self, sequence: int, at: float) -> None:
         if len(self._sequences) >= MOST_KEPT:
-            del self._sequences[1::2], self._times[1::2]
+            self._thin_out()
         self._sequences.append(sequence)
         self._times.append(at)
         self._newest = sequence
@@ -57,6 +61,17 @@ class Timeline:
             return 0.0
         first = bisect_right(self._sequences, seen)
         return max(0.0, now - self._times[first])
+
+    def _thin_out(self) -> None:
+        newest = self._times[-1]
+        kept = [0]
+        for place in range(1, len(self._times) - 1):
+            after = self._times[place + 1]
+            if after - self._times[kept[-1]] > COARSENESS * (newest - after):
+                kept.append(place)
+        kept.append(len(self._times) - 1)
+        self._sequences = [self._sequences[place] for place in kept]
+        self._times = [self._times[place] for place in kept]
 
 
 class Primary:

@@ -135,6 +135,8 @@ def make(path: Path, cipher: str, key: str, content: Content | None) -> None:
             connection.pragma("journal_mode", "wal")
         finally:
             connection.close()
+        # The log of an earlier file of this name must not be taken for this one's.
+        remove(path)
         temporary.rename(path)
     finally:
         for suffix in ("", "-wal", "-shm", "-journal"):

@@ -61,7 +61,8 @@ class Wire:
     def take(self) -> list[Frame]:
         """The messages that have arrived, at most about a mebibyte of them. Raises EOFError when no more can come."""
         gone = False
-        while len(self._in) < _READ_AT_ONCE:
+        most = len(self._in) + _READ_AT_ONCE
+        while len(self._in) < most:
             try:
                 arrived = self._socket.recv(_CHUNK)
             except (BlockingIOError, InterruptedError):

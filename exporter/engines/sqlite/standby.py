@@ -19,6 +19,7 @@ from exporter.engines.sqlite.files import Connections
 from exporter.engines.sqlite.heartbeat import Primary
 from exporter.engines.sqlite.key import KeyFile
 from exporter.engines.sqlite.link import Link
+from exporter.engines.sqlite.settings import standby_name
 from exporter.engines.sqlite.unlocking import leave_log_alone
 
 
@@ -29,7 +30,7 @@ def heartbeat_path(directory: Path) -> Path:
 
 def standby_path(directory: Path, name: str) -> Path:
     """Where the file of a standby lives."""
-    return directory / f"standby.{name}.db"
+    return directory / standby_name(name)
 
 
 class Standbys:

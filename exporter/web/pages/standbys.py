@@ -48,14 +48,16 @@ def table(rows: tuple[StandbyRow, ...]) -> str:
 
 def _row(row: StandbyRow) -> str:
     words, tone = behind(row)
-    problem = f' <span class="words soft">{escape(row.problem)}</span>' if row.problem and row.lag is not None else ""
+    meant = f"{formats.age(row.delay)} of it on purpose" if row.delay and row.lag is not None else ""
+    notes = "; ".join(escape(note) for note in (meant, row.problem) if note)
+    said = f' <span class="words soft">{notes}</span>' if notes else ""
     keys = {True: "the primary's", False: "lacks one of the primary's", None: "unknown"}[row.keys]
     cells = [
         f'<th scope="row">{escape(row.target)}</th>',
         cell("Standby", escape(row.name)),
-        cell("Behind", chip(words, tone) + problem),
-        cell("Receives", *_flag(row.receives)),
-        cell("Applies", *_flag(row.applies)),
+        cell("Behind", f"<span>{chip(words, tone)}{said}</span>"),
+        cell("Receives", _flag(row.receives)),
+        cell("Applies", _flag(row.applies)),
         cell("Keys", chip(keys, "bad") if row.keys is False else keys, "soft" if row.keys is None else ""),
     ]
     return f"<tr>{''.join(cells)}</tr>"
@@ -64,14 +66,13 @@ def _row(row: StandbyRow) -> str:
 def behind(row: StandbyRow) -> tuple[str, str]:
     """How far behind it is in words, and the tone in which to say it."""
     if row.lag is None or not math.isfinite(row.lag):
-        return f"unknown: {row.problem}" if row.problem else "unknown", "bad" if row.receives is False else "mute"
+        return "unknown", "bad" if row.receives is False else "mute"
     late = row.lag - (row.delay or 0.0)
-    if late < UP_TO_DATE_SECONDS and not row.delay:
+    if row.lag < UP_TO_DATE_SECONDS:
         return "up to date", "good"
     span = f"{row.lag:.1f}\u00a0s" if row.lag < 60 else formats.age(row.lag)
-    meant = f", {formats.age(row.delay)} of it on purpose" if row.delay else ""
-    return f"{span} behind{meant}", "good" if late < UP_TO_DATE_SECONDS else "open"
+    return f"{span} behind", "good" if late < UP_TO_DATE_SECONDS else "open"
 
 
-def _flag(value: bool | None) -> tuple[str, str]:
-    return {True: ("yes", ""), False: ("no", ""), None: (UNKNOWN, "")}[value]
+def _flag(value: bool | None) -> str:
+    return {True: "yes", False: "no", None: UNKNOWN}[value]

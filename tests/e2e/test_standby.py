@@ -107,6 +107,7 @@ def test_a_killed_standby_is_unknown_not_zero_and_returns_by_itself(exporter):
     assert exporter.value("tde_standby_sequence", stage="applied") >= applied
 
 
+@pytest.mark.timeout(240)
 def test_whatever_kills_the_daemon_the_standby_goes_with_it_and_comes_again(daemon, small):
     exporter = daemon(small(intervals=QUICK, operations=["point_select"]))
     applied = []

@@ -190,16 +190,16 @@ def test_standbys_that_cannot_be_read_do_not_put_their_target_down(stage: Stage)
 
 def test_the_landing_page_is_told_the_heartbeat_lag_else_the_longer_of_the_others(stage: Stage) -> None:
     stage.begin()
-    unread, heartbeat, others, nothing = (
-        [],
-        [standby_state(heartbeat=2.1, transport=9.0)],
-        [standby_state(heartbeat=None, transport=1.0, apply=3.0)],
-        [standby_state(heartbeat=None, transport=None, apply=None, problem="the applier is not running")],
+    said = (
+        (),
+        (standby_state(heartbeat=2.1, transport=9.0),),
+        (standby_state(heartbeat=None, transport=1.0, apply=3.0),),
+        (standby_state(heartbeat=None, transport=None, apply=None, problem="the applier is not running"),),
     )
     lags = []
-    for states in (unread, heartbeat, others, nothing):
+    for states in said:
         if states:
-            stage.say(StandbysRead("embedded", tuple(states)))
+            stage.say(StandbysRead("embedded", states))
         (row,) = landing(stage.ledger.view(), 0.0, 0.0).standbys
         lags.append((row.lag, row.problem))
 

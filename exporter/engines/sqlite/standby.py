@@ -13,6 +13,7 @@ from pathlib import Path
 import apsw
 
 from exporter.config.schema import StandbySettings
+from exporter.domain.errors import TargetError
 from exporter.domain.model import LagKind, StandbyState
 from exporter.engines.sqlite import replica
 from exporter.engines.sqlite.files import Connections
@@ -76,7 +77,7 @@ class Standbys:
             link.tend(self._primary, start=False)
         except apsw.InterruptError:
             raise
-        except apsw.Error as error:
+        except (TargetError, apsw.Error, OSError) as error:
             problem = f"the heartbeat database cannot be read: {error}"
         report = link.report
         if not link.running or report is None:

@@ -22,7 +22,7 @@ def wires():
 def test_messages_arrive_whole_and_in_order(wires):
     ours, theirs = wires
     bodies = [bytes([number % 256]) * (number * 997 % 30_000) for number in range(60)]
-    arrived = []
+    arrived: list[Frame] = []
     for body in bodies:
         ours.put(CHANGE, body)
     while len(arrived) < len(bodies):
@@ -40,7 +40,7 @@ def test_what_nobody_reads_is_kept_and_nobody_waits_for_it(wires):
 
     assert 0 < ours.pending < 5_000_100
     assert theirs.take() == []
-    arrived = []
+    arrived: list[Frame] = []
     while not arrived:
         ours.flush()
         arrived = theirs.take()

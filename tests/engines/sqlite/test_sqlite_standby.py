@@ -12,7 +12,7 @@ import pytest
 from exporter.config.schema import StandbySettings
 from exporter.domain.errors import Blocked, KeystoreFailed, VerificationFailed
 from exporter.domain.model import LagKind, Phase
-from exporter.engines.sqlite import link, replica
+from exporter.engines.sqlite import replica
 from exporter.engines.sqlite.files import MAGIC, Connections
 from exporter.engines.sqlite.key import KeyFile
 from exporter.engines.sqlite.settings import Pair, Target
@@ -249,17 +249,18 @@ def test_a_killed_standby_is_unknown_not_zero_and_comes_back_where_it_was(watch)
     assert first >= sequence
 
 
-def test_a_standby_that_dies_again_and_again_is_started_ever_more_seldom(watch, monkeypatch):
-    monkeypatch.setattr(link, "FIRST_PAUSE", 0.1)
-    fresh = link.Link("local", Path("nowhere"))
-    primary = watch.session._standbys._primary
+def test_a_standby_that_dies_again_and_again_is_started_ever_more_seldom(watch):
     watch.in_step()
+    (one,) = watch.session._standbys._links
+    one._pause = 0.1
     pauses = []
     for _ in range(4):
-        until(lambda: fresh.tend(primary, start=True) or fresh._process is not None, "a start")
-        fresh._process.kill()
-        until(lambda: fresh.tend(primary, start=False) or fresh._process is None, "its end")
-        pauses.append(fresh._not_before - time.monotonic())
+        until(lambda: watch.beat() and own_appliers(), "a start")
+        os.kill(watch.applier, signal.SIGKILL)
+        until(lambda: "signal 9" in watch.states[0].problem, "its end")
+        died = time.monotonic()
+        watch.session.heartbeat(5.0)
+        pauses.append(one._not_before - died)
 
     assert pauses == sorted(pauses)
     assert pauses[-1] > 4 * pauses[0]

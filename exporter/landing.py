@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from exporter.domain.model import KeystoreState, Variant
-from exporter.exposition.view import PairView, SeriesView, TargetView, View
+from exporter.domain.model import KeystoreState, LagKind, Variant
+from exporter.exposition.view import PairView, SeriesView, StandbyView, TargetView, View
 from exporter.overhead import formats
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.windows import SeriesSummary
 from exporter.overhead.words import Word
 from exporter.web.pages.landing import Landing, OverheadRow, PairRow, TargetRow
+from exporter.web.pages.standbys import StandbyRow
 
 
 def landing(view: View, started: float, now: float) -> Landing:
@@ -22,6 +23,7 @@ def landing(view: View, started: float, now: float) -> Landing:
         now=now,
         targets=tuple(_target(target) for target in view.targets),
         overhead=tuple(row for target in view.targets for pair in target.pairs for row in _overhead(target, pair)),
+        standbys=tuple(_standby(target.name, standby) for target in view.targets for standby in target.standbys),
         problems=tuple(_problems(view)),
     )
 
@@ -51,6 +53,24 @@ def _target(target: TargetView) -> TargetRow:
         words=words,
         keystore="" if worst is None else worst.value,
         pairs=tuple(PairRow(pair.name, pair.valid, _pair_words(pair)) for pair in target.pairs),
+    )
+
+
+def _standby(target: str, standby: StandbyView) -> StandbyRow:
+    state = standby.state
+    if state is None:
+        return StandbyRow(target, standby.name, problem="not read yet, or too long ago")
+    known = [lag for kind in (LagKind.TRANSPORT, LagKind.APPLY) if (lag := state.lag(kind)) is not None]
+    heartbeat = state.lag(LagKind.HEARTBEAT)
+    return StandbyRow(
+        target,
+        standby.name,
+        lag=max(known, default=None) if heartbeat is None else heartbeat,
+        delay=state.configured_delay,
+        receives=state.transport_running,
+        applies=state.apply_running,
+        keys=state.key_match,
+        problem=state.problem,
     )
 
 

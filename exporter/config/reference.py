@@ -176,26 +176,45 @@ def markdown(target_types: Mapping[str, type[TargetSettings]]) -> str:
         elif nested := shape.models(field.annotation):
             parts += [f"## `{name}`\n", _doc(nested[0]), "", _table(nested[0], schema, (name,))]
     parts += ["## `targets[]`\n", _doc(TargetSettings), "", _table(TargetSettings, schema, None)]
+    parts += _sections(TargetSettings, list(TargetSettings.model_fields), schema, lists_only=True)
     for engine in sorted(target_types):
         parts += _engine(engine, target_types[engine], schema)
     return "\n".join(parts).rstrip("\n") + "\n"
 
 
 def _engine(engine: str, model: type[TargetSettings], schema: type[Settings]) -> Iterator[str]:
-    own = [
-        name for name in model.model_fields if name not in TargetSettings.model_fields or name in ("pairs", "engine")
-    ]
+    own = [name for name in model.model_fields if _redefined(name, model)]
     yield from (f"## `targets[]` with `engine: {engine}`\n", _doc(model), "")
     operations = ", ".join(f"`{operation}`" for operation in model.default_operations)
     yield from (f"Default operations: {operations}.\n", _table(model, schema, None, own))
+    yield from _sections(model, own, schema, engine=engine)
+
+
+def _redefined(name: str, model: type[TargetSettings]) -> bool:
+    """Whether an engine adds a key, or gives a common one another type, default or meaning."""
+    common = TargetSettings.model_fields.get(name)
+    own = model.model_fields[name]
+    return common is None or (own.annotation, own.default, own.description) != (
+        common.annotation,
+        common.default,
+        common.description,
+    )
+
+
+def _sections(
+    model: type[BaseModel], keys: list[str], schema: type[Settings], *, engine: str = "", lists_only: bool = False
+) -> Iterator[str]:
+    """A table for each section below these keys of a target. Sections that are no lists may be told elsewhere."""
     sections: dict[type[BaseModel], list[str]] = {}
-    for key in own:
+    for key in keys:
         annotation = model.model_fields[key].annotation
-        for nested in (*shape.models(annotation), *shape.models(shape.item(annotation))):
-            suffix = "[]" if shape.item(annotation) is not None else ""
+        listed = shape.item(annotation)
+        suffix = "" if listed is None else "[]"
+        for nested in shape.models(listed) if listed is not None else () if lists_only else shape.models(annotation):
             sections.setdefault(nested, []).append(f"`targets[].{key}{suffix}`")
     for nested, names in sections.items():
-        yield from (f"### {' and '.join(names)} ({engine})\n", _doc(nested), "", _table(nested, schema, None))
+        of_engine = f" ({engine})" if engine else ""
+        yield from (f"### {' and '.join(names)}{of_engine}\n", _doc(nested), "", _table(nested, schema, None))
 
 
 def _table(

@@ -28,6 +28,7 @@ class Section(StrEnum):
     PAIR = "Twin pairs"
     OVERHEAD = "Overhead"
     ENCRYPTION = "Encryption state"
+    STANDBY = "Standbys"
     CANARY = "Canary"
 
 
@@ -58,6 +59,7 @@ _TARGET = ("target", "engine")
 _PAIR = (*_TARGET, "pair")
 _OPERATION = (*_PAIR, "operation")
 _SIDE = (*_OPERATION, "variant")
+_STANDBY = (*_TARGET, "standby")
 _RATIO = (*_OPERATION, "percentile", "window")
 
 _ENTRIES = (
@@ -106,6 +108,16 @@ _ENTRIES = (
     Metric("tde_keystore_info", Kind.INFO, Section.ENCRYPTION, "Facts about the keystore; raw is the engine's own word, seen_from the vantage.", (*_TARGET, "keystore", "type", "mode", "raw", "seen_from")),
     Metric("tde_master_key_activation_timestamp_seconds", Kind.GAUGE, Section.ENCRYPTION, "When the active master key was activated, Unix time.", (*_TARGET, "keystore"), "seconds"),
     Metric("tde_objects", Kind.GAUGE, Section.ENCRYPTION, "Inventory: objects of a kind by state of encryption.", (*_TARGET, "kind", "state"), "objects"),
+    # -- standbys ----------------------------------------------------------------------------------------
+    Metric("tde_standby_configured", Kind.GAUGE, Section.STANDBY, "1 when the primary is set up to feed this standby, 0 when it does not know it. Stays when the standbys cannot be read.", _STANDBY),
+    Metric("tde_standby_lag_known", Kind.GAUGE, Section.STANDBY, "1 when tde_standby_lag_seconds of this kind is known, else 0: the standby does not run, cannot be asked, or says what cannot be true.", (*_STANDBY, "kind")),
+    Metric("tde_standby_lag_seconds", Kind.GAUGE, Section.STANDBY, "How long the oldest change has been waiting that the standby has not received (transport), has received and not applied (apply), or the oldest heartbeat row that cannot be read there (heartbeat). 0 when there is none; absent when unknown, never negative.", (*_STANDBY, "kind"), "seconds"),
+    Metric("tde_standby_transport_running", Kind.GAUGE, Section.STANDBY, "1 while the standby is connected to receive changes, else 0.", _STANDBY),
+    Metric("tde_standby_apply_running", Kind.GAUGE, Section.STANDBY, "1 while the standby applies what it receives, else 0.", _STANDBY),
+    Metric("tde_standby_sequence", Kind.GAUGE, Section.STANDBY, "Sequence number that the standby has reached, by stage: received, applied.", (*_STANDBY, "thread", "stage"), "changes"),
+    Metric("tde_standby_master_key_match", Kind.GAUGE, Section.STANDBY, "0 when the standby lacks one of the keys that the primary's objects use: it cannot apply, or will not be readable after a switchover.", _STANDBY),
+    Metric("tde_standby_configured_delay_seconds", Kind.GAUGE, Section.STANDBY, "Lag that is set on purpose; subtract it before judging.", _STANDBY, "seconds"),
+    Metric("tde_standby_clock_skew_seconds", Kind.GAUGE, Section.STANDBY, "How far the standby's clock is ahead of the primary's; it is not part of the lag.", _STANDBY, "seconds"),
     # -- canary ------------------------------------------------------------------------------------------
     Metric("tde_canary_runs_total", Kind.COUNTER, Section.CANARY, "Individually timed canary queries attempted, failed ones included. The dense snapshot at the start is not counted.", _SIDE, "runs"),
     Metric("tde_canary_run_failures_total", Kind.COUNTER, Section.CANARY, "Canary queries that failed, by reason. timeout starts at 0, other reasons appear when they occur.", (*_SIDE, "reason"), "runs"),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.utils import floatToGoString
 
-from exporter.domain.model import KeystoreState, PairFacts, TargetFacts, Variant
+from exporter.domain.model import KeystoreState, LagKind, PairFacts, TargetFacts, Variant
 from exporter.exposition.catalogue import CATALOGUE, WINDOW, Kind
 from exporter.exposition.view import (
     CollectorView,
@@ -24,6 +24,7 @@ from exporter.exposition.view import (
     PairView,
     SeriesView,
     SideView,
+    StandbyView,
     TargetView,
     View,
 )
@@ -31,6 +32,10 @@ from exporter.exposition.view import (
 if TYPE_CHECKING:
     from exporter.overhead.ratio import Ratio
     from exporter.overhead.windows import SeriesSummary
+
+
+ONE_LOG = "1"
+"""The label `thread` where a database writes one log: the number that engines with several give their first."""
 
 
 class Sheet:
@@ -132,6 +137,8 @@ def _put_target(sheet: Sheet, target: TargetView) -> None:
     sheet.put("tde_canary_load_ratio", target.load)
     sheet.put("tde_canary_load_limit_ratio", target.load_limit)
     _put_encryption_state(sheet, target)
+    for standby in target.standbys:
+        _put_standby(sheet.bound(standby=standby.name), standby)
     for pair in target.pairs:
         _put_pair(sheet.bound(pair=pair.name), pair, target.facts)
 
@@ -161,6 +168,24 @@ def _put_encryption_state(sheet: Sheet, target: TargetView) -> None:
         )
     for kind, condition, objects in target.state.objects:
         sheet.put("tde_objects", objects, kind=kind, state=condition)
+
+
+def _put_standby(sheet: Sheet, standby: StandbyView) -> None:
+    sheet.put("tde_standby_configured", standby.configured)
+    state = standby.state
+    for kind in LagKind:
+        lag = None if state is None else state.lag(kind)
+        sheet.put("tde_standby_lag_known", lag is not None, kind=kind.value)
+        sheet.put("tde_standby_lag_seconds", lag, kind=kind.value)
+    if state is None:
+        return
+    sheet.put("tde_standby_transport_running", state.transport_running)
+    sheet.put("tde_standby_apply_running", state.apply_running)
+    sheet.put("tde_standby_sequence", state.received_sequence, thread=ONE_LOG, stage="received")
+    sheet.put("tde_standby_sequence", state.applied_sequence, thread=ONE_LOG, stage="applied")
+    sheet.put("tde_standby_master_key_match", state.key_match)
+    sheet.put("tde_standby_configured_delay_seconds", state.configured_delay)
+    sheet.put("tde_standby_clock_skew_seconds", state.clock_skew)
 
 
 def _put_pair(sheet: Sheet, pair: PairView, target: TargetFacts | None) -> None:

@@ -27,6 +27,7 @@ from exporter.probing.messages import (
     CollectorDone,
     PairChecked,
     SnapshotDone,
+    StandbysRead,
     StateRead,
     TargetFailed,
     TargetReached,
@@ -166,6 +167,8 @@ class Ledger:
                 book.pair_checked(message, now)
             case StateRead():
                 book.state_read(message, now)
+            case StandbysRead():
+                book.standbys_read(message, now)
             case CollectorDone():
                 book.collector_done(message, now)
             case Building():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exporter.domain.errors import Reason
-from exporter.domain.model import KeystoreState
+from exporter.domain.model import KeystoreState, LagKind
 from exporter.exposition.catalogue import CATALOGUE, WINDOW, Kind, Metric, Section
 from exporter.overhead.two_level import DEFAULT_TAU
 from exporter.overhead.windows import PERCENTILES
@@ -21,8 +21,9 @@ is rendered when something changed. OpenMetrics and the older text format are se
 - **Unknown is not zero.** What could not be read has no sample. A counter that an engine cannot fill does
   not exist; a bound that the samples do not give does not exist.
 - **Gauges expire.** When a target cannot be read, its gauges are gone after two intervals of the collector
-  that they come from (`intervals.canary` or `intervals.encryption_state`, 3 seconds at least). Counters,
-  `tde_target_up` and everything named `_timestamp_seconds` stay. While its probe process is down, all
+  that they come from (`intervals.canary`, `intervals.encryption_state` or `intervals.standby`, 3 seconds at
+  least). Counters, `tde_target_up`, `tde_standby_configured`, `tde_standby_lag_known` and everything named
+  `_timestamp_seconds` stay. While its probe process is down, all
   gauges of a target are absent at once, `tde_target_up` too: nobody knows.
 - **Overhead exists only while its pair is valid** (`tde_pair_valid` is 1), and starts anew when something
   changed that must not be mixed: another key, another algorithm, other data.
@@ -33,6 +34,9 @@ is rendered when something changed. OpenMetrics and the older text format are se
 - **Two methods.** Bursts (`operations.*.samples` above 1) are compared by paired exceedance at each percentile, over the whole
   5-minute blocks of the window. Operations measured one query a tick, and CPU, are compared by the Hodges-Lehmann estimate over units of
   two ticks, one in each order. `tde_overhead_samples` counts single queries on one side, whatever the method.
+- **A lag is how long something has been waiting**, not how much: 0 means that the standby has everything that was
+  written. It counts only from what was written, so a heartbeat that could not be written adds none; and it is unknown,
+  not 0, while a standby does not run. `tde_standby_lag_known` tells the two apart.
 - **Counters start at 0** for every configured pair, operation and variant. Reasons of failures appear when
   they first occur, except for those that their text names.
 
@@ -52,6 +56,10 @@ is rendered when something changed. OpenMetrics and the older text format are se
 | `unit`, `source` | what is counted (`block`, `value`), and whether the engine counts it (`counter`) or it is derived (`proxy`) |
 | `state` | of a keystore: {", ".join(f"`{state.value}`" for state in KeystoreState)}, all always present; of objects: `encrypted`, `plain`, `pending`, `in_progress`, `unknown` |
 | `collector` | {", ".join(f"`{collector}`" for collector in COLLECTORS)} |
+| `standby` | configured name of the standby |
+| `kind` | of a lag: {", ".join(f"`{kind.value}`" for kind in LagKind)}; of objects: what is counted, such as `database` |
+| `thread` | number of the log thread; `1` where the database writes one log |
+| `stage` | `received`, `applied` |
 | `process` | number of the probe process |
 """
 

@@ -26,18 +26,23 @@ from exporter.domain.model import (
 from exporter.exposition.counters import SideCounts
 from exporter.exposition.facts import screened_facts, screened_pair, screened_state
 from exporter.exposition.screening import number, screened, screened_snapshot, words
+from exporter.exposition.standbys import StandbyBook
 from exporter.exposition.view import CollectorView, PairView, SeriesView, TargetView
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.windows import SeriesSummary
 from exporter.probing.messages import (
     CANARY,
     ENCRYPTION_STATE,
+    HEARTBEAT,
+    STANDBY,
     Building,
     CollectorDone,
     PairChecked,
+    StandbysRead,
     StateRead,
     TargetFailed,
     TargetReached,
+    collector_intervals,
 )
 
 SHORTEST_EXPIRY = 3.0
@@ -88,15 +93,16 @@ class TargetBook:
     """One configured target. Not thread-safe: the ledger's lock guards it."""
 
     def __init__(self, settings: Settings, target: TargetSettings) -> None:
-        intervals = settings.intervals_of(target)
+        intervals = collector_intervals(settings, target)
         self.settings = target
         self._load_limit = settings.budgets_of(target).time_share_ratio
-        self._canary_expiry = max(2 * intervals.canary, SHORTEST_EXPIRY)
-        self._state_expiry = max(2 * intervals.encryption_state, SHORTEST_EXPIRY)
-        self._collectors = {
-            CANARY: _Collector(CANARY, intervals.canary),
-            ENCRYPTION_STATE: _Collector(ENCRYPTION_STATE, intervals.encryption_state),
-        }
+        self._canary_expiry = max(2 * intervals[CANARY], SHORTEST_EXPIRY)
+        self._state_expiry = max(2 * intervals[ENCRYPTION_STATE], SHORTEST_EXPIRY)
+        if target.standbys:
+            # Heartbeats that go well are told as seldom as the standbys are read.
+            intervals[HEARTBEAT] = max(intervals[HEARTBEAT], intervals[STANDBY])
+        self._collectors = {name: _Collector(name, interval) for name, interval in intervals.items()}
+        self._standbys = StandbyBook(target.standbys, max(2 * intervals.get(STANDBY, 0.0), SHORTEST_EXPIRY))
         self._sides = {
             (pair.name, operation, variant): SideCounts(operation)
             for pair in target.pairs
@@ -174,6 +180,9 @@ class TargetBook:
         }
         self._works(now)
 
+    def standbys_read(self, message: StandbysRead, now: float) -> None:
+        self._invalid += self._standbys.read(message.standbys, now)
+
     def collector_done(self, message: CollectorDone, now: float) -> None:
         collector = self._collectors.get(message.collector)
         if collector is None:
@@ -184,7 +193,9 @@ class TargetBook:
         if message.reason is None:
             self._works(now)
             self._problem = ""
-        elif message.reason in UNREACHABLE:
+        elif message.reason is Reason.CONNECT or (
+            message.reason in UNREACHABLE and message.collector not in (HEARTBEAT, STANDBY)
+        ):
             self._lost, self._reached = False, False
         if message.collector == CANARY:
             self._end_round(message.reason, now)
@@ -214,6 +225,7 @@ class TargetBook:
         self._round_ticks = self._round_successes = 0
         self._state = self._facts = self._building = self._load = None
         self._pairs.clear()
+        self._standbys.lost()
         for collector in self._collectors.values():
             collector.lost()
 
@@ -250,6 +262,7 @@ class TargetBook:
             building=self._building,
             snapshot=tuple(row for row in snapshot if self.valid(row.pair)),
             snapshot_taken=taken,
+            standbys=() if self._lost else self._standbys.view(now),
         )
 
     def _pair_view(self, name: str, phase: Phase, now: float, summaries: Summaries) -> PairView:

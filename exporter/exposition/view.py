@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from exporter.domain.errors import Reason
-from exporter.domain.model import EncryptionState, Operation, PairFacts, Phase, TargetFacts, Variant
+from exporter.domain.model import EncryptionState, Operation, PairFacts, Phase, StandbyState, TargetFacts, Variant
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.windows import SeriesSummary
 
@@ -72,11 +72,24 @@ class CollectorView:
 
 
 @dataclass(frozen=True, slots=True)
+class StandbyView:
+    """One configured standby. `configured` is what the primary says, None while it was never asked.
+
+    `state` is None until it was read, and again when the last reading is too old.
+    """
+
+    name: str
+    configured: bool | None = None
+    state: StandbyState | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TargetView:
     """One configured target. `up` is None while its probe process is down.
 
     `problem` says in words what went wrong last, empty when all is well. `building` is what is being
     built and the share that is done. `snapshot` holds the newest dense measurement, `snapshot_taken` its time.
+    `standbys` is empty while its probe process is down.
     """
 
     name: str
@@ -98,6 +111,7 @@ class TargetView:
     building: tuple[str, float] | None = None
     snapshot: tuple[SnapshotRow, ...] = ()
     snapshot_taken: float | None = None
+    standbys: tuple[StandbyView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

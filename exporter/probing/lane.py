@@ -17,7 +17,18 @@ from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import Clock
 from exporter.domain.errors import Cancelled, Reason
 from exporter.probing.budget import TimeBudget
-from exporter.probing.messages import ABANDONED, BUSY, CANARY, ENCRYPTION_STATE, MISSED, CollectorDone, ToParent
+from exporter.probing.messages import (
+    ABANDONED,
+    BUSY,
+    CANARY,
+    COLLECTORS,
+    ENCRYPTION_STATE,
+    HEARTBEAT,
+    MISSED,
+    STANDBY,
+    CollectorDone,
+    ToParent,
+)
 from exporter.probing.rounds import Rounds
 from exporter.probing.turnstile import Turnstile
 
@@ -47,6 +58,9 @@ class Lane:
         self._snapshot = snapshot
         self._changed = threading.Condition()
         self._pending: list[str] = []
+        self._not_before: dict[str, float] = {}
+        self._longest_jitter = 0.2 * settings.intervals_of(target).canary
+        self._rng = random.Random()
         self._running: str | None = None
         self._stopping = False
         self._skipped: Counter[str] = Counter()
@@ -71,6 +85,10 @@ class Lane:
                 self._skipped[BUSY] += 1
                 return
             self._pending.append(collector)
+            if collector == CANARY:
+                # Jitter keeps the ticks from locking on to cron jobs and checkpoints; it sits here, not in
+                # the trigger, where it would add up. Other work goes on meanwhile.
+                self._not_before[CANARY] = self._clock.monotonic() + self._rng.uniform(0.0, self._longest_jitter)
             self._changed.notify()
 
     def skipped(self) -> Counter[str]:
@@ -111,7 +129,7 @@ class Lane:
             worker.abandoned = True
             self._hanging.append(worker)
             self._skipped[ABANDONED] += 1
-            collector, seconds = (CANARY if self._running == CANARY else ENCRYPTION_STATE), now - self._begun
+            collector, seconds = (self._running if self._running in COLLECTORS else ENCRYPTION_STATE), now - self._begun
             self._running = None
             rest = self._next_rest(now)
             self._rest_until = now + rest
@@ -167,11 +185,16 @@ class Lane:
         """Wait for work; None ends the worker."""
         with self._changed:
             self._running = None if not worker.abandoned else self._running
-            self._changed.wait_for(lambda: self._pending or self._stopping or worker.abandoned)
-            if self._stopping or worker.abandoned:
-                return None
-            self._running, self._begun = self._pending.pop(0), self._clock.monotonic()
-            return self._running
+            while not (self._stopping or worker.abandoned):
+                now = self._clock.monotonic()
+                due = next((job for job in self._pending if self._not_before.get(job, now) <= now), None)
+                if due is not None:
+                    self._pending.remove(due)
+                    self._running, self._begun = due, now
+                    return due
+                waits = [self._not_before[job] - now for job in self._pending]
+                self._changed.wait(min(waits, default=None))
+            return None
 
     def run_job(self, rounds: Rounds, job: str) -> None:
         """Do one piece of work on the calling worker's thread."""
@@ -181,13 +204,12 @@ class Lane:
             rounds.encryption_state()
         elif job == CANARY:
             rounds.canary()
+        elif job == HEARTBEAT:
+            rounds.heartbeat()
+        elif job == STANDBY:
+            rounds.standby()
         with self._changed:
             self._skipped.update(rounds.take_skipped())
-
-    def pause(self, seconds: float) -> None:
-        """Wait, unless the lane is stopped meanwhile."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._stopping, seconds)
 
 
 class _Worker:
@@ -199,9 +221,6 @@ class _Worker:
         self._lane = lane
         self.rounds = rounds(self)
         self.thread = threading.Thread(target=self._work, name=f"lane-{lane.target.name}", daemon=True)
-        interval = lane.settings.intervals_of(lane.target).canary
-        self._longest_jitter = 0.2 * interval
-        self._rng = random.Random()
 
     def set_expiry(self, at: float | None) -> None:
         """Note when the call that begins must have ended, None: it has.
@@ -218,10 +237,6 @@ class _Worker:
 
     def _work(self) -> None:
         while (job := self._lane.next_job(self)) is not None:
-            if job == CANARY:
-                # Jitter keeps the ticks from locking on to cron jobs and checkpoints; it sits here, not in
-                # the trigger, where it would add up.
-                self._lane.pause(self._rng.uniform(0.0, self._longest_jitter))
             try:
                 self._lane.run_job(self.rounds, job)
             except Exception:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from exporter.config.schema import Settings
+from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.errors import Reason
 from exporter.domain.model import EncryptionState, PairFacts, Snapshot, StandbyState, TargetFacts, Tick
 
 CANARY, ENCRYPTION_STATE, HEARTBEAT, STANDBY = COLLECTORS = ("canary", "encryption_state", "heartbeat", "standby")
 """What runs on a target, each at its own interval; the last two only where standbys are configured."""
+
+
+def collector_intervals(settings: Settings, target: TargetSettings) -> dict[str, float]:
+    """The collectors that run on a target, and the seconds from one run to the next."""
+    intervals = settings.intervals_of(target)
+    found = {CANARY: intervals.canary, ENCRYPTION_STATE: intervals.encryption_state}
+    if target.standbys:
+        found |= {HEARTBEAT: intervals.heartbeat, STANDBY: intervals.standby}
+    return found
+
 
 BUSY, MISSED, BUDGET, BACK_OFF, ABANDONED = SKIP_REASONS = ("busy", "missed", "budget", "back_off", "abandoned")
 """The closed set of causes for which a planned run does not happen: the last one has not ended, the time for

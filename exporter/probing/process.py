@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection
 from exporter import logs
 from exporter.domain.clock import StepDetector, SystemClock
 from exporter.probing.lane import Lane
-from exporter.probing.messages import CANARY, ENCRYPTION_STATE, Assignment, Beat, Stop, ToParent
+from exporter.probing.messages import Assignment, Beat, Stop, ToParent, collector_intervals
 from exporter.probing.noise import NullCanary
 from exporter.probing.schedule import Schedule
 from exporter.probing.turnstile import Turnstile
@@ -91,8 +91,7 @@ class ProbeProcess:
             if (target := settings.target(name)) is not None
         }
         for name, lane in self._lanes.items():
-            intervals = settings.intervals_of(lane.target)
-            for collector, interval in ((CANARY, intervals.canary), (ENCRYPTION_STATE, intervals.encryption_state)):
+            for collector, interval in collector_intervals(settings, lane.target).items():
                 self._schedule.every(interval, name, collector, partial(lane.offer, collector), lane.count_missed)
 
     def run(self) -> int:

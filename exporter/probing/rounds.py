@@ -23,16 +23,20 @@ from exporter.probing.messages import (
     BUDGET,
     CANARY,
     ENCRYPTION_STATE,
+    HEARTBEAT,
+    STANDBY,
     Building,
     CollectorDone,
     PairChecked,
     SnapshotDone,
+    StandbysRead,
     StateRead,
     TargetFailed,
     TargetReached,
     TickDone,
     ToParent,
 )
+from exporter.probing.sparing import Sparing
 from exporter.probing.turnstile import Turnstile
 from exporter.probing.watched import Watched
 
@@ -40,6 +44,8 @@ CONNECT_TIMEOUT = 10.0
 VERIFY_TIMEOUT = 30.0
 STATE_TIMEOUT = 30.0
 PROVISION_TIMEOUT = 3600.0
+HEARTBEAT_TIMEOUT = 2.0
+STANDBY_TIMEOUT = 5.0
 SNAPSHOT_UNITS = 12
 SNAPSHOT_SECONDS = 2.0
 
@@ -99,6 +105,8 @@ class Rounds:
             for pair in target.pairs
             for operation in target.canary_operations
         }
+        intervals = settings.intervals_of(target)
+        self._beats = Sparing(intervals.standby - intervals.heartbeat)
         self._skipped: Counter[str] = Counter()
         self._turn = 0
 
@@ -111,6 +119,31 @@ class Rounds:
     def encryption_state(self) -> None:
         """Verify which twin is encrypted and read keystores and inventory."""
         self._collect(ENCRYPTION_STATE, self._read_state)
+
+    def heartbeat(self) -> None:
+        """Write the heartbeat of the standbys, in an open session only: it beats too often to knock at doors.
+
+        The parent hears when the outcome changes, and about as often as the standbys are read.
+        """
+        session = self._session
+        if session is None:
+            return
+        begun = self._clock.monotonic()
+        reason, words = None, ""
+        try:
+            session.heartbeat(HEARTBEAT_TIMEOUT)
+        except TargetError as error:
+            reason, words = error.reason, str(error)
+            if isinstance(error, ConnectFailed):
+                self._failed(error, connecting=False)
+        now = self._clock.monotonic()
+        done = CollectorDone(self.target.name, HEARTBEAT, now - begun, self._clock.wall(), reason, words)
+        if self._beats.passes(done, now):
+            self._emit(done)
+
+    def standby(self) -> None:
+        """Read how far the standbys are."""
+        self._collect(STANDBY, self._read_standbys)
 
     def take_skipped(self) -> Counter[str]:
         """Runs that were left out since the last call, by cause."""
@@ -176,7 +209,10 @@ class Rounds:
             words = work(self._connected())
         except TargetError as error:
             reason, words = error.reason, str(error)
-            self._failed(error, connecting=self._session is None)
+            connecting = self._session is None
+            # Standbys that cannot be read say nothing about whether the target can be used.
+            if connecting or collector != STANDBY or isinstance(error, ConnectFailed):
+                self._failed(error, connecting)
         seconds = self._clock.monotonic() - begun
         self._emit(CollectorDone(self.target.name, collector, seconds, self._clock.wall(), reason, words))
 
@@ -214,6 +250,10 @@ class Rounds:
         self._emit(StateRead(self.target.name, state))
         if first is not None:
             raise first
+        return ""
+
+    def _read_standbys(self, session: Session) -> str:
+        self._emit(StandbysRead(self.target.name, session.standbys(STANDBY_TIMEOUT)))
         return ""
 
     def _build(self, session: Session, pair: PairSettings, progress: Progress) -> None:

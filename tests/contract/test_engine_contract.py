@@ -10,14 +10,16 @@ from abc import ABC, abstractmethod
 import apsw
 import pytest
 
+from exporter.config.schema import StandbySettings
 from exporter.domain.errors import Cancelled, DeadlineExceeded, TargetError, Unsupported
-from exporter.domain.model import Execution, KeystoreState, Operation, Slot, Variant
+from exporter.domain.model import Execution, KeystoreState, LagKind, Operation, Slot, Variant
 from exporter.engines import registry
-from exporter.engines.fake.settings import Fault, Side
+from exporter.engines.fake.settings import Fault, Side, Standby
 from exporter.engines.fake.settings import Target as FakeTarget
 from exporter.engines.sqlite.settings import Pair
 from exporter.engines.sqlite.settings import Target as SqliteTarget
 from exporter.probing.operations import CATALOGUE
+from tests.processes import until
 
 COMMITTING = {Operation.INSERT_BATCH, Operation.UPDATE_BATCH, Operation.DELETE_REPLENISH}
 
@@ -55,7 +57,9 @@ class EngineCase(ABC):
 
 class SqliteCase(EngineCase):
     def make(self):
-        return SqliteTarget(name="embedded", pairs=(Pair(name="phonebook", rows=3000),)).resolved(self.folder)
+        standbys = (StandbySettings(name="near"), StandbySettings(name="far"))
+        pairs = (Pair(name="phonebook", rows=3000),)
+        return SqliteTarget(name="embedded", pairs=pairs, standbys=standbys).resolved(self.folder)
 
     @property
     def files(self):
@@ -78,7 +82,8 @@ class SqliteCase(EngineCase):
 
 class FakeCase(EngineCase):
     def make(self):
-        return FakeTarget(name="scripted", a=Side(encrypted=True, latency=0.0012, decrypts=10))
+        standbys = (Standby(name="near"), Standby(name="far"))
+        return FakeTarget(name="scripted", a=Side(encrypted=True, latency=0.0012, decrypts=10), standbys=standbys)
 
     def _change(self, **what):
         self.target = self.target.model_copy(update=what)
@@ -354,6 +359,8 @@ def test_closing_twice_is_harmless_and_a_closed_session_says_so(case, session):
         lambda: session.prepare(pair, 1.0),
         lambda: session.run(pair, Slot.A, Operation.POINT_SELECT, 1, 1.0),
         lambda: session.encryption_state(1.0),
+        lambda: session.heartbeat(1.0),
+        lambda: session.standbys(1.0),
     ]
     for call in calls:
         with pytest.raises(Cancelled):
@@ -365,3 +372,51 @@ def test_the_encryption_state_lists_keystore_and_objects(session):
 
     assert [keystore.state for keystore in state.keystores] == [KeystoreState.OPEN]
     assert sorted(state.objects) == [("database", "encrypted", 1), ("database", "plain", 1)]
+
+
+def test_standbys_are_told_in_the_order_of_the_configuration_before_any_heartbeat(session):
+    states = session.standbys(5.0)
+
+    assert [state.standby for state in states] == ["near", "far"]
+    assert all(dict(state.lags).keys() == set(LagKind) for state in states)
+
+
+def test_standbys_catch_up_with_the_heartbeats(session):
+    def caught_up():
+        session.heartbeat(5.0)
+        time.sleep(0.01)
+        return all(set(dict(state.lags).values()) == {0.0} for state in session.standbys(5.0))
+
+    until(caught_up, "every standby to have everything")
+    for state in session.standbys(5.0):
+        assert (state.configured, state.transport_running, state.apply_running) == (True, True, True)
+        assert state.received_sequence == state.applied_sequence > 0
+        assert state.key_match is True
+        assert state.problem == ""
+
+
+def test_a_lag_is_never_negative(session):
+    for _ in range(20):
+        session.heartbeat(5.0)
+        for state in session.standbys(5.0):
+            assert all(lag is None or lag >= 0.0 for _, lag in state.lags)
+
+
+def test_without_standbys_heartbeats_do_nothing(case):
+    session = registry.make(case.target.model_copy(update={"standbys": ()})).open(5.0)
+    session.heartbeat(5.0)
+
+    assert session.standbys(5.0) == ()
+    session.close()
+
+
+def test_canaries_and_heartbeats_do_not_mind_each_other(case, session):
+    pair = case.target.pairs[0]
+    for _ in range(5):
+        session.heartbeat(5.0)
+        for operation in operations(case):
+            assert (
+                session.run(pair, Slot.A, operation, 3, 5.0).answer
+                == session.run(pair, Slot.B, operation, 3, 5.0).answer
+            )
+    assert session.verify(pair, 5.0).valid

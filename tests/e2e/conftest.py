@@ -17,6 +17,8 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.processes import alive
+
 PATIENCE = 45.0
 
 
@@ -111,6 +113,18 @@ class Daemon:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait(10.0)
+
+    def until_gone(self, pid: int, patience: float = PATIENCE) -> None:
+        """Wait for the end of a process that is not ours."""
+        deadline = time.monotonic() + patience
+        while alive(pid):
+            assert time.monotonic() < deadline, f"process {pid} still runs after {patience:.0f} s"
+            time.sleep(0.02)
+
+    def once(self) -> None:
+        """A snapshot in the terminal, with the same settings."""
+        ran = subprocess.run([*self._command, "once"], env=self._environ, capture_output=True, text=True, timeout=60)
+        assert ran.returncode == 0, ran.stderr
 
     def children(self) -> list[int]:
         """Process ids of the probe processes."""

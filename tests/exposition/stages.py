@@ -16,11 +16,13 @@ from exporter.domain.model import (
     EncryptionState,
     Keystore,
     KeystoreState,
+    LagKind,
     Operation,
     PairFacts,
     Phase,
     Sample,
     Slot,
+    StandbyState,
     TargetFacts,
     Tick,
     TwinFacts,
@@ -34,6 +36,7 @@ from exporter.probing.messages import (
     Beat,
     CollectorDone,
     PairChecked,
+    StandbysRead,
     StateRead,
     TargetFailed,
     TargetReached,
@@ -52,6 +55,13 @@ def pair_facts(pair: str = "phonebook", *, epoch: str = "one", encrypted: bool =
         return TwinFacts(slot, cipher, "aes256cbc" if cipher else "", rows=200_000, rows_per_block=80.5, digest="same")
 
     return PairFacts(pair, Phase.ENABLED, twin(Slot.A, encrypted), twin(Slot.B, False), epoch)
+
+
+def standby_state(standby: str = "local", **changes: object) -> StandbyState:
+    """A standby that is up to date; `changes` replace its fields, `transport`, `apply` and `heartbeat` its lags."""
+    lags = tuple((kind, changes.pop(kind.value, 0.0)) for kind in LagKind)
+    state = StandbyState(standby, True, True, True, lags, 7, 7, True)  # type: ignore[arg-type]
+    return replace(state, **changes)  # type: ignore[arg-type]
 
 
 def burst(seconds: float, samples: int = 20, work: Work = WORK, failure: Reason | None = None, first: int = 0) -> Burst:
@@ -96,6 +106,13 @@ class Stage:
         self.say(StateRead(self.target.name, state))
         self.collected("encryption_state")
 
+    def read_standbys(self, *states: StandbyState) -> None:
+        """The standbys are read; without `states` all of them are up to date."""
+        told = states or tuple(standby_state(standby.name) for standby in self.target.standbys)
+        self.say(StandbysRead(self.target.name, told))
+        self.collected("standby")
+        self.collected("heartbeat")
+
     def collected(self, collector: str = "canary", reason: Reason | None = None) -> None:
         self.say(CollectorDone(self.target.name, collector, 0.1, self.clock.wall(), reason))
 
@@ -137,6 +154,8 @@ class Stage:
             self.clock.advance(interval)
             if number % 6 == 0:
                 self.read_state()
+            if self.target.standbys:
+                self.read_standbys()
             self.round()
 
     def samples(self) -> dict[str, dict[Labels, float]]:

@@ -16,26 +16,30 @@ from exporter.domain.model import (
     EncryptionState,
     Keystore,
     KeystoreState,
+    LagKind,
     Operation,
     PairFacts,
     Phase,
     Sample,
     Slot,
     Snapshot,
+    StandbyState,
     TargetFacts,
     Tick,
     TwinFacts,
     Variant,
     Work,
 )
-from exporter.engines.fake.settings import Target
+from exporter.engines.fake.settings import Standby, Target
 from exporter.exposition.catalogue import CATALOGUE
 from exporter.probing.messages import (
+    COLLECTORS,
     Beat,
     Building,
     CollectorDone,
     PairChecked,
     SnapshotDone,
+    StandbysRead,
     StateRead,
     TargetFailed,
     TargetReached,
@@ -93,6 +97,21 @@ states = st.builds(
     st.lists(keystores, max_size=3).map(tuple),
     st.lists(st.tuples(WORDS, WORDS, ODD), max_size=4).map(tuple),
 )
+flags: Any = st.one_of(st.booleans(), ODD)
+standby_states = st.builds(
+    StandbyState,
+    st.sampled_from(["near", "near", "far", "stranger"]),
+    flags,
+    flags,
+    flags,
+    st.lists(st.tuples(st.sampled_from(LagKind), LIKELY), max_size=4).map(tuple),
+    ODD,
+    ODD,
+    flags,
+    ODD,
+    ODD,
+    WORDS,
+)
 beats = st.builds(
     Beat,
     COUNTS,
@@ -114,7 +133,8 @@ messages: Any = st.one_of(
     st.builds(PairChecked, TARGETS, pair_facts),
     st.builds(PairChecked, TARGETS, pair_facts),
     st.builds(StateRead, TARGETS, states),
-    st.builds(CollectorDone, TARGETS, st.sampled_from(["canary", "encryption_state", "odd"]), ODD, ODD, REASONS, WORDS),
+    st.builds(StandbysRead, TARGETS, st.lists(standby_states, max_size=4).map(tuple)),
+    st.builds(CollectorDone, TARGETS, st.sampled_from([*COLLECTORS, "odd"]), ODD, ODD, REASONS, WORDS),
     st.builds(Building, TARGETS, WORDS, ODD),
 )
 events = st.one_of(messages, messages, messages, st.floats(0, 100), st.booleans())
@@ -124,11 +144,9 @@ events = st.one_of(messages, messages, messages, st.floats(0, 100), st.booleans(
 @given(st.lists(events, max_size=25))
 def test_any_sequence_of_messages_gives_a_page_that_parses(said: list[Any]) -> None:
     pairs = (PairSettings(name="scripted"),)
-    stage = Stage(
-        Settings(
-            state_directory=Path("nowhere"), targets=(Target(name="one", pairs=pairs), Target(name="two", pairs=pairs))
-        )
-    )
+    standbys = (Standby(name="near"), Standby(name="far"))
+    targets = (Target(name="one", pairs=pairs, standbys=standbys), Target(name="two", pairs=pairs))
+    stage = Stage(Settings(state_directory=Path("nowhere"), targets=targets))
     for event in said:
         if isinstance(event, bool):
             stage.ledger.process_up(0, event)

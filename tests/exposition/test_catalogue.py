@@ -10,7 +10,7 @@ from exporter.exposition.catalogue import CATALOGUE, Kind, Metric
 
 METRICS = pytest.mark.parametrize("metric", CATALOGUE.values(), ids=list(CATALOGUE))
 
-RESERVED = {"quantile", "le", "job", "instance", "type_", "region", "env", "service", "cluster", "dc", "stage"}
+RESERVED = {"quantile", "le", "job", "instance", "type_", "region", "env", "service", "cluster", "dc"}
 
 
 @METRICS

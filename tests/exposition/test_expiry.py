@@ -45,7 +45,10 @@ def test_gauges_of_a_dead_target_vanish_after_two_intervals_and_counters_stay(st
         stage.collected("encryption_state", reason=Reason.CONNECT)
     gone = {name for name in alive - stage.names() if not name.startswith("tde_exporter_")}
     assert {"tde_pair_valid", "tde_pair_info", "tde_keystore_state", "tde_objects", "tde_target_info"} <= gone
-    assert not [name for name in gone if name.endswith(("_total", "_up", "_timestamp_seconds"))]
+    assert {"tde_standby_lag_seconds", "tde_standby_apply_running", "tde_standby_sequence"} <= gone
+    assert not [
+        name for name in gone if name.endswith(("_total", "_up", "_timestamp_seconds", "_known", "_configured"))
+    ]
     assert stage.value("tde_target_up") == 0
     assert stage.value("tde_canary_runs_total", **ENCRYPTED) == runs
     assert stage.value("tde_canary_last_success_timestamp_seconds", **ENCRYPTED) == last
@@ -53,6 +56,7 @@ def test_gauges_of_a_dead_target_vanish_after_two_intervals_and_counters_stay(st
     assert stage.value("tde_exporter_collector_success", collector="canary") == 0
 
     stage.begin()
+    stage.read_standbys()
     stage.round()
     assert stage.value("tde_target_up") == 1
     assert alive <= stage.names()

@@ -77,14 +77,20 @@ def test_a_default_target_exports_at_most_300_series(full: Stage) -> None:
     assert full.value("tde_overhead_ratio_lower", operation="point_select", percentile="99") is not None
     assert full.value("tde_overhead_cpu_ratio_upper", operation="full_scan_cold") is not None
     assert full.value("tde_overhead_order_bias_ratio", operation="insert_batch") is not None
+    assert full.value("tde_standby_lag_seconds", standby="local", kind="heartbeat") == 0
+    assert full.value("tde_exporter_collector_success", collector="standby") == 1
     assert full.known("tde_exporter_series") <= 300
 
 
 def test_a_full_page_shows_the_whole_catalogue(full: Stage) -> None:
     stems = {name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count") for name in full.names()}
 
-    # The embedded engine has no clock of its own beside the client's.
-    assert set(CATALOGUE) - stems == {"tde_canary_server_seconds_total"}
+    # The embedded engine has no clock of its own beside the client's, and its standbys run beside it, with no delay.
+    assert set(CATALOGUE) - stems == {
+        "tde_canary_server_seconds_total",
+        "tde_standby_configured_delay_seconds",
+        "tde_standby_clock_skew_seconds",
+    }
     assert stems - set(CATALOGUE) == set()
 
 

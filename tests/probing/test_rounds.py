@@ -1,15 +1,25 @@
 """What is said about a target, call by call, with the scripted engine behind it."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
-from exporter.config.schema import BudgetSettings, PairSettings, Settings
+from exporter.config.schema import BudgetSettings, IntervalSettings, PairSettings, Settings
 from exporter.domain.clock import FakeClock
 from exporter.domain.errors import Reason
 from exporter.domain.model import Operation, Phase
-from exporter.engines.fake.settings import Fault, Side, Target
-from exporter.probing.messages import CollectorDone, SnapshotDone, TargetFailed, TargetReached, TickDone, ToParent
+from exporter.engines.fake.settings import Fault, Side, Standby, Target
+from exporter.probing.messages import (
+    CollectorDone,
+    SnapshotDone,
+    StandbysRead,
+    TargetFailed,
+    TargetReached,
+    TickDone,
+    ToParent,
+    collector_intervals,
+)
 from exporter.probing.rounds import Rounds
 from exporter.probing.turnstile import Turnstile
 
@@ -151,3 +161,119 @@ def test_a_pair_that_could_not_be_built_is_not_called_missing(said):
 
     (done,) = orders.of(SnapshotDone)
     assert {words for _, _, words in done.snapshot.failures} == {"scripted error of provision"}
+
+
+# -- standbys ---------------------------------------------------------------------------------------------
+
+DR = (Standby(name="dr", heartbeat_lag=2.5),)
+
+
+def beats(orders, seconds, heartbeat=1.0, standby=15.0):
+    """Heartbeats and readings of standbys as the schedule makes them."""
+    for number in range(int(seconds / heartbeat)):
+        orders.clock.advance(heartbeat)
+        orders.rounds.heartbeat()
+        if number % round(standby / heartbeat) == 0:
+            orders.rounds.standby()
+
+
+def done(orders, collector):
+    return [message for message in orders.of(CollectorDone) if message.collector == collector]
+
+
+def test_collectors_of_standbys_run_only_where_there_are_some(tmp_path):
+    def collectors(**target):
+        made = Target(name="orders", **target)
+        return set(collector_intervals(Settings(state_directory=tmp_path, targets=(made,)), made))
+
+    assert collectors() == {"canary", "encryption_state"}
+    assert collectors(standbys=DR) == {"canary", "encryption_state", "heartbeat", "standby"}
+
+
+def test_standbys_are_read_and_told(said):
+    orders = said(standbys=DR)
+    orders.rounds.standby()
+
+    (read,) = orders.of(StandbysRead)
+    assert read.target == "orders"
+    assert [dict(state.lags)["heartbeat"] for state in read.standbys] == [2.5]
+    assert [message.reason for message in done(orders, "standby")] == [None]
+
+
+def test_heartbeats_that_go_well_are_told_as_seldom_as_standbys_are_read(said):
+    orders = said(standbys=DR)
+    orders.rounds.standby()
+    beats(orders, 600)
+
+    assert 600 / 15 - 1 <= len(done(orders, "heartbeat")) <= 600 / 14 + 1
+    assert all(message.reason is None for message in done(orders, "heartbeat"))
+    told = [message.at for message in done(orders, "heartbeat")]
+    assert max(later - earlier for earlier, later in pairwise(told)) <= 15.0 + 1e-6
+
+
+@pytest.mark.parametrize("heartbeat", [0.2, 10.0, 14.0, 30.0])
+def test_they_are_told_in_time_whatever_the_intervals_are(said, heartbeat):
+    intervals = IntervalSettings(heartbeat=heartbeat, standby=15.0)
+    orders = said(standbys=DR, intervals=intervals)
+    orders.rounds.standby()
+    beats(orders, 300, heartbeat, max(15.0, heartbeat))
+
+    told = [message.at for message in done(orders, "heartbeat")]
+    assert max(later - earlier for earlier, later in pairwise(told)) <= max(15.0, heartbeat) + 1e-6
+
+
+def test_a_heartbeat_that_begins_to_fail_or_to_work_is_told_at_once(said):
+    fault = Fault(kind="error", call="heartbeat", reason=Reason.LOCK_TIMEOUT, first=5, last=8)
+    orders = said(standbys=DR, faults=(fault,))
+    orders.rounds.standby()
+    beats(orders, 12, standby=100.0)
+
+    told = [(message.reason, message.at) for message in done(orders, "heartbeat")]
+    begun = told[0][1]
+    assert [(reason, round(at - begun)) for reason, at in told] == [
+        (None, 0),
+        (Reason.LOCK_TIMEOUT, 4),
+        (None, 8),
+    ]
+    assert orders.of(TargetFailed) == []
+
+
+def test_a_heartbeat_knocks_at_no_closed_door(said):
+    orders = said(standbys=DR)
+    orders.rounds.heartbeat()
+
+    assert orders.messages == []
+    orders.rounds.standby()
+    orders.rounds.heartbeat()
+    assert len(done(orders, "heartbeat")) == 1
+
+
+def test_a_session_lost_in_a_heartbeat_is_opened_again_by_others(said):
+    fault = Fault(kind="error", call="heartbeat", reason=Reason.CONNECT, last=1)
+    orders = said(standbys=DR, faults=(fault,))
+    orders.rounds.standby()
+    orders.rounds.heartbeat()
+    orders.rounds.heartbeat()
+    orders.rounds.standby()
+    orders.rounds.heartbeat()
+
+    assert [(message.reason, message.connecting) for message in orders.of(TargetFailed)] == [(Reason.CONNECT, False)]
+    assert [message.reason for message in done(orders, "heartbeat")] == [Reason.CONNECT, None]
+
+
+def test_standbys_that_cannot_be_read_are_no_failure_of_the_target(said):
+    orders = said(standbys=DR, faults=(Fault(kind="error", call="standbys", reason=Reason.TIMEOUT),))
+    orders.rounds.standby()
+
+    assert [message.reason for message in done(orders, "standby")] == [Reason.TIMEOUT]
+    assert orders.of(TargetFailed) == []
+    assert orders.of(StandbysRead) == []
+
+
+def test_a_snapshot_alone_writes_no_heartbeat_and_reads_no_standby(said):
+    broken = tuple(Fault(kind="error", call=call) for call in ("heartbeat", "standbys"))
+    orders = said(standbys=DR, faults=broken)
+    orders.rounds.connect()
+    orders.rounds.snapshot()
+
+    assert {message.collector for message in orders.of(CollectorDone)} <= {"encryption_state"}

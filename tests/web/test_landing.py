@@ -10,6 +10,7 @@ import pytest
 from exporter.overhead.ratio import Ratio
 from exporter.overhead.words import Word
 from exporter.web.pages.landing import Landing, OverheadRow, PairRow, TargetRow, render
+from exporter.web.pages.standbys import StandbyRow
 from exporter.web.pages.words import VERDICTS
 
 HOSTILE = '<script>alert(\'x\')</script>"><img src=x onerror="y">&amp;{{7*7}}\u202e\ud800</td></table>'
@@ -130,6 +131,44 @@ def test_targets_say_what_is_known_of_them() -> None:
     ]
 
 
+def test_standbys_say_in_words_how_far_behind_they_are() -> None:
+    standbys = (
+        StandbyRow("a", "local", 0.002, None, True, True, True),
+        StandbyRow("a", "dr", 2.14, None, True, True, True),
+        StandbyRow("a", "third", None, None, False, False, None, "the applier is not running"),
+        StandbyRow("b", "delayed", 1812.0, 1800.0, True, True, True),
+        StandbyRow("b", "keyless", 4000.0, None, True, False, False, "the key does not open its file"),
+        StandbyRow("b", "unread"),
+    )
+    cells = [cell.replace("\u00a0", " ") for cell in page(standbys=standbys).cells[-36:]]
+    assert cells == [
+        *("a", "local", "✓up to date", "yes", "yes", "the primary's"),
+        *("a", "dr", "○2.1 s behind", "yes", "yes", "the primary's"),
+        *("a", "third", "▲unknown the applier is not running", "no", "no", "unknown"),
+        *("b", "delayed", "○30 min behind 30 min of it on purpose", "yes", "yes", "the primary's"),
+        *(
+            "b",
+            "keyless",
+            "○1 h 6 min behind the key does not open its file",
+            "yes",
+            "no",
+            "▲lacks one of the primary's",
+        ),
+        *("b", "unread", "–unknown", "–", "–", "unknown"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lag", "words"), [(0.0, "up to date"), (0.49, "up to date"), (0.5, "0.5 s behind"), (59.94, "59.9 s behind")]
+)
+def test_a_lag_that_is_nothing_is_said_to_be_none(lag: float, words: str) -> None:
+    assert words in page(standbys=(StandbyRow("a", "s", lag),)).text.replace("\u00a0", " ")
+
+
+def test_without_standbys_there_is_no_table_of_them() -> None:
+    assert "Standbys" not in page().text
+
+
 def test_nothing_configured_and_nothing_measured_still_make_a_page() -> None:
     shown = page()
     assert "No targets." in shown.text
@@ -156,6 +195,7 @@ def test_hostile_names_stay_text() -> None:
         0.0,
         targets=(TargetRow(HOSTILE, HOSTILE, True, HOSTILE, HOSTILE, (PairRow(HOSTILE, False, HOSTILE),)),),
         overhead=(overhead(HOSTILE, target=HOSTILE, pair=HOSTILE, operation=HOSTILE, source=HOSTILE),),
+        standbys=(StandbyRow(HOSTILE, HOSTILE, 9.0, 1.0, None, None, False, HOSTILE),),
         problems=(HOSTILE,),
     )
     tame = Landing(
@@ -164,9 +204,10 @@ def test_hostile_names_stay_text() -> None:
         0.0,
         targets=(TargetRow("x", "x", True, "x", "x", (PairRow("x", False, "x"),)),),
         overhead=(overhead("x", target="x", pair="x", operation="x", source="x"),),
+        standbys=(StandbyRow("x", "x", 9.0, 1.0, None, None, False, "x"),),
         problems=("x",),
     )
     found, expected = Document(render(everything)), Document(render(tame))
     assert found.names == expected.names
     assert found.attributes == expected.attributes
-    assert "".join(found._text).count("<script>") == 14
+    assert "".join(found._text).count("<script>") == 17

@@ -18,15 +18,17 @@ from exporter.domain.model import (
     EncryptionState,
     Execution,
     Keystore,
+    LagKind,
     Operation,
     PairFacts,
     Slot,
+    StandbyState,
     TargetFacts,
     TwinFacts,
     Work,
 )
 from exporter.engines.base import Prepared, Progress
-from exporter.engines.fake.settings import Fault, Side, Target
+from exporter.engines.fake.settings import Fault, Side, Standby, Target
 
 ROWS = 1000
 """Rows of the pretended tables."""
@@ -141,6 +143,13 @@ class Session:
         keystore = Keystore("script", state, kind="file", raw=state.value, seen_from="server")
         return EncryptionState((keystore,), tuple(("database", word, count) for word, count in counts.items()))
 
+    def heartbeat(self, timeout: float) -> None:
+        self._meet_faults("heartbeat", timeout)
+
+    def standbys(self, timeout: float) -> tuple[StandbyState, ...]:
+        self._meet_faults("standbys", timeout)
+        return tuple(_state(standby) for standby in self._target.standbys)
+
     def close(self) -> None:
         self._closed.set()
 
@@ -183,6 +192,16 @@ class Session:
         if self._closed.is_set():
             raise Cancelled("the session is closed")
         _suffer(self._life.due(self._target.faults, call, slot), call, timeout, self._closed)
+
+
+def _state(standby: Standby) -> StandbyState:
+    lags = {
+        LagKind.TRANSPORT: standby.transport_lag,
+        LagKind.APPLY: standby.apply_lag,
+        LagKind.HEARTBEAT: standby.heartbeat_lag,
+    }
+    said = standby.model_dump(exclude={"name", "transport_lag", "apply_lag", "heartbeat_lag"})
+    return StandbyState(standby.name, lags=tuple(lags.items()), **said)
 
 
 def _suffer(fault: Fault | None, call: str, timeout: float, closed: threading.Event) -> None:

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from exporter.config.schema import Duration, PairSettings, Strict, TargetSettings
+from exporter.config.schema import Duration, PairSettings, StandbySettings, Strict, TargetSettings
 from exporter.domain.errors import Reason
 from exporter.domain.model import KeystoreState, Operation, Slot
 
@@ -28,12 +28,41 @@ class Side(Strict):
     """Identifies the data that the twin holds."""
 
 
+class Standby(StandbySettings):
+    """A pretended standby, whose state is what is written here; null: unknown."""
+
+    configured: bool = True
+    """Whether the primary is set up to feed it."""
+    transport_running: bool | None = True
+    """Whether it receives."""
+    apply_running: bool | None = True
+    """Whether it applies."""
+    transport_lag: float | None = 0.0
+    """Seconds that it is behind in receiving. May be set to what no standby should say, such as -1."""
+    apply_lag: float | None = 0.0
+    """Seconds that it is behind in applying."""
+    heartbeat_lag: float | None = 0.0
+    """Seconds since the oldest heartbeat that it does not show."""
+    received_sequence: int | None = 7
+    """Sequence that it has received."""
+    applied_sequence: int | None = 7
+    """Sequence that it has applied."""
+    key_match: bool | None = True
+    """Whether it has the keys that the primary's objects use."""
+    configured_delay: float | None = None
+    """Seconds that it is meant to be behind."""
+    clock_skew: float | None = None
+    """Seconds that its clock is ahead of the primary's."""
+    problem: str = ""
+    """What it says is wrong."""
+
+
 class Fault(Strict):
     """Something that goes wrong from the `first` to the `last` call of one kind, counted from 1 over the target's life."""
 
     kind: Literal["error", "hang", "wedge"]
     """`error` raises; `hang` blocks until the deadline; `wedge` blocks for ever and cannot be cancelled."""
-    call: Literal["open", "prepare", "run", "verify", "encryption_state", "provision"] = "run"
+    call: Literal["open", "prepare", "run", "verify", "encryption_state", "provision", "heartbeat", "standbys"] = "run"
     """Which call of the session contract."""
     slot: Slot | None = None
     """Only for runs on this slot; null: on both."""
@@ -54,6 +83,8 @@ class Target(TargetSettings):
     """A scripted engine, for tests and demonstrations."""
     pairs: tuple[PairSettings, ...] = (PairSettings(name="scripted"),)
     """The twins to pretend."""
+    standbys: tuple[Standby, ...] = ()
+    """The standbys to pretend."""
     a: Side = Side(encrypted=True, latency=0.0012, decrypts=10)
     """The object in slot a."""
     b: Side = Side(encrypted=False)

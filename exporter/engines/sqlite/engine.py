@@ -21,7 +21,9 @@ from exporter.domain.model import (
     KeystoreState,
     Operation,
     PairFacts,
+    Phase,
     Slot,
+    StandbyState,
     TargetFacts,
 )
 from exporter.engines.base import Prepared, Progress
@@ -35,6 +37,7 @@ from exporter.engines.sqlite.operations import OPERATIONS, WRITING
 from exporter.engines.sqlite.phonebook import PAGE_SIZE
 from exporter.engines.sqlite.provisioning import Builder, Twins, leftovers, slots_to_build, slots_to_extend
 from exporter.engines.sqlite.settings import Pair, Target
+from exporter.engines.sqlite.standby import Standbys
 from exporter.engines.sqlite.twin import OpenTwin, open_twin
 from exporter.engines.sqlite.verification import verify_pair
 
@@ -59,6 +62,7 @@ class Session:
         self._lock = ScratchLock(directory / "lock", self._closing)
         self._twins: dict[_TwinKey, OpenTwin | TargetError] = {}
         self._verified: dict[_TwinKey, Identity | None] = {}
+        self._standbys = Standbys(directory, target.standbys, self._connections, self._keys, target.cipher)
 
     def facts(self) -> TargetFacts:
         return TargetFacts(
@@ -146,6 +150,19 @@ class Session:
                         keystore = self._judge(keystore, path)
             return EncryptionState((keystore,), tuple(("database", state, n) for state, n in counts.items()))
 
+    def heartbeat(self, timeout: float) -> None:
+        """See `engines.base.Session`. While there is no key and none is due, there is nothing that could be encrypted."""
+        with self._call(timeout, "heartbeat"):
+            if not self._target.standbys or not (self._keys.exists() or self._key_is_due()):
+                return
+            self._make_directory()
+            self._lock.acquire(min(_LOCK_PATIENCE_OF_A_RUN_SECONDS, self._guard.remaining))
+            self._standbys.heartbeat()
+
+    def standbys(self, timeout: float) -> tuple[StandbyState, ...]:
+        with self._call(timeout, "standbys"):
+            return self._standbys.states()
+
     def close(self) -> None:
         self._closing.set()
         give_up = time.monotonic() + _CLOSE_SECONDS
@@ -187,6 +204,9 @@ class Session:
 
     def _make_directory(self) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def _key_is_due(self) -> bool:
+        return any(pair.phase is Phase.ENABLED for pair in self._target.pairs)
 
     def _judge(self, keystore: Keystore, path: Path) -> Keystore:
         """A key that does not open what is encrypted is no key."""
@@ -233,6 +253,7 @@ class Session:
 
     def _let_go(self) -> None:
         self._twins.clear()
+        self._standbys.close()
         self._connections.close_all()
         self._lock.release()
 

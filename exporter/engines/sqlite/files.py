@@ -13,15 +13,15 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
-from urllib.parse import quote
 
 import apsw
 
 from exporter.domain.errors import KeystoreFailed, QueryFailed, Unavailable
 from exporter.domain.model import Slot
 from exporter.engines.sqlite.failures import translated
-from exporter.engines.sqlite.key import KeyFile
-from exporter.engines.sqlite.settings import Target
+from exporter.engines.sqlite.key import Key, KeyFile
+from exporter.engines.sqlite.settings import Target, twin_name
+from exporter.engines.sqlite.unlocking import readable, unlock
 
 MAGIC = b"SQLite format 3\x00"
 SIDE_FILES = ("-wal", "-shm", "-journal")
@@ -29,12 +29,10 @@ CIPHERS: tuple[str, ...] = get_args(Target.model_fields["cipher"].annotation)
 BUSY_MILLISECONDS = 100
 ENGINE_VERSION = f"{apsw.sqlite_lib_version()} ({getattr(apsw, 'mc_version', 'no page encryption')})"
 
-_NAMES = {Slot.A: "encrypted", Slot.B: "plain"}
-
 
 def twin_path(directory: Path, pair: str, slot: Slot) -> Path:
     """Where the twin of a slot lives. The name says what we built there, not what is there now."""
-    return directory / f"{pair}.{_NAMES[slot]}.db"
+    return directory / twin_name(pair, slot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +88,17 @@ class Connections:
         self._open: set[apsw.Connection] = set()
         self._changing = threading.Lock()
 
-    def connect(self, path: Path, cipher: str | None) -> apsw.Connection:
-        """A connection to an existing file; `cipher` None: without a key. Raises apsw.Error, `KeystoreFailed`."""
+    def connect(self, path: Path, cipher: str | None, key: Key | None = None) -> apsw.Connection:
+        """A connection to an existing file; `cipher` None: without a key. Raises apsw.Error, `KeystoreFailed`.
+
+        `key` stands for the one in the key file, for who has read it before and goes on without the file.
+        """
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         with self._changing:
             self._open.add(connection)
         try:
-            self._unlock(connection, cipher)
+            if cipher is not None:
+                unlock(connection, cipher, (key or self._keys.read()).pragma)
             connection.set_busy_timeout(BUSY_MILLISECONDS)
             # An automatic checkpoint would land in some timed insert; ours runs outside of them.
             connection.wal_autocheckpoint(0)
@@ -129,26 +131,8 @@ class Connections:
         )
 
     def readable(self, path: Path, cipher: str | None) -> bool:
-        """Whether the file opens as a database with this cipher and our key, or with none.
-
-        Opened as immutable, which leaves the write-ahead log alone: closing an ordinary connection would
-        copy the log into the file with whatever key it had.
-        """
-        uri = f"file:{quote(str(path.absolute()))}?immutable=1"
-        connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-        try:
-            self._unlock(connection, cipher)
-            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-        except apsw.NotADBError:
-            return False
-        finally:
-            connection.close()
-        return True
-
-    def _unlock(self, connection: apsw.Connection, cipher: str | None) -> None:
-        if cipher is not None:
-            connection.pragma("cipher", cipher)
-            connection.pragma("key", self._keys.read().pragma)
+        """Whether the file opens as a database with this cipher and our key, or with none. See `unlocking.readable`."""
+        return readable(path, cipher, "" if cipher is None else self._keys.read().pragma)
 
     def interrupt(self) -> None:
         """Stop whatever statement is running; statements that begin later are not affected."""

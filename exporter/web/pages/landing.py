@@ -15,9 +15,12 @@ from exporter.overhead import formats
 from exporter.overhead.formats import UNKNOWN
 from exporter.overhead.ratio import Ratio
 from exporter.overhead.words import DEFAULT_THRESHOLD
+from exporter.web.pages import standbys
+from exporter.web.pages.cells import cell, chip
 from exporter.web.pages.chart import Scale, picture
+from exporter.web.pages.standbys import StandbyRow
 from exporter.web.pages.style import STYLE
-from exporter.web.pages.words import MARKS, VERDICTS, verdict
+from exporter.web.pages.words import VERDICTS, verdict
 
 REFRESH_SECONDS = 10
 
@@ -85,6 +88,7 @@ class Landing:
     now: float
     targets: tuple[TargetRow, ...] = ()
     overhead: tuple[OverheadRow, ...] = ()
+    standbys: tuple[StandbyRow, ...] = ()
     problems: tuple[str, ...] = ()
     threshold: float = DEFAULT_THRESHOLD
 
@@ -113,6 +117,7 @@ def render(landing: Landing) -> str:
 {f'<ul class="problems">{problems}</ul>' if problems else ""}
 {_overhead(landing)}
 {_targets(landing.targets)}
+{standbys.table(landing.standbys)}
 </main>
 <footer>
 <a href="/metrics">/metrics</a> <a href="/-/healthy">/-/healthy</a> <a href="/-/ready">/-/ready</a>
@@ -166,14 +171,14 @@ def _overhead_row(row: OverheadRow, scale: Scale, threshold: float) -> str:
     muted = " muted" if judged.tone == "mute" else ""
     cells = [
         f'<td class="op">{escape(row.operation.replace("_", " "))}</td>',
-        _cell("Verdict", _chip(judged.words, judged.tone)),
-        _cell("Latency overhead", _ratio(row.latency), f"number keep{muted}"),
+        cell("Verdict", chip(judged.words, judged.tone)),
+        cell("Latency overhead", _ratio(row.latency), f"number keep{muted}"),
         f'<td class="picture t-{judged.tone}">{picture(_fact(row.latency), scale, threshold)}</td>',
-        _cell("Encrypted", formats.duration(row.encrypted_seconds), "number"),
-        _cell("Plain", formats.duration(row.plain_seconds), "number"),
-        _cell("CPU overhead", _ratio(row.cpu), f"number{muted}"),
-        _cell("Through the cipher", formats.through_cipher(row.decrypts_per_sample, row.encrypts_per_sample), "number"),
-        _cell("From", _source(row), "from"),
+        cell("Encrypted", formats.duration(row.encrypted_seconds), "number"),
+        cell("Plain", formats.duration(row.plain_seconds), "number"),
+        cell("CPU overhead", _ratio(row.cpu), f"number{muted}"),
+        cell("Through the cipher", formats.through_cipher(row.decrypts_per_sample, row.encrypts_per_sample), "number"),
+        cell("From", _source(row), "from"),
     ]
     return f"<tr>{''.join(cells)}</tr>"
 
@@ -226,11 +231,11 @@ def _target_row(target: TargetRow) -> str:
     state, tone = _state(target.up)
     cells = [
         f'<th scope="row">{escape(target.name)}</th>',
-        _cell("State", _chip(state, tone)),
-        _cell("Engine", escape(target.engine)),
-        _cell("Keystore", escape(target.keystore.replace("_", " ")) or "unknown", "" if target.keystore else "soft"),
-        _cell("Twins", f"<span>{''.join(_pair(pair) for pair in target.pairs) or UNKNOWN}</span>"),
-        _cell("Facts", f'<span class="words soft">{escape(target.words) or UNKNOWN}</span>'),
+        cell("State", chip(state, tone)),
+        cell("Engine", escape(target.engine)),
+        cell("Keystore", escape(target.keystore.replace("_", " ")) or "unknown", "" if target.keystore else "soft"),
+        cell("Twins", f"<span>{''.join(_pair(pair) for pair in target.pairs) or UNKNOWN}</span>"),
+        cell("Facts", f'<span class="words soft">{escape(target.words) or UNKNOWN}</span>'),
     ]
     return f"<tr>{''.join(cells)}</tr>"
 
@@ -243,13 +248,3 @@ def _pair(pair: PairRow) -> str:
 
 def _state(up: bool | None) -> tuple[str, str]:
     return {True: ("up", "good"), False: ("down", "bad"), None: ("unknown", "mute")}[up]
-
-
-def _chip(words: str, tone: str) -> str:
-    return f'<span class="chip {tone}"><i aria-hidden="true">{MARKS[tone]}</i>{escape(words)}</span>'
-
-
-def _cell(label: str, content: str, classes: str = "") -> str:
-    if content == UNKNOWN:
-        classes = f"{classes} dash".lstrip()
-    return f'<td data-label="{label}"{f" class={chr(34)}{classes}{chr(34)}" if classes else ""}>{content}</td>'

@@ -118,7 +118,7 @@ class App:
         if self._talkative:
             self._progress.done()
             rows = self.ledger.snapshot_rows(snapshot.target)
-            print(f"\n{snapshot_text(snapshot, rows)}\n", flush=True)
+            print(f"\n{snapshot_text(snapshot, rows, self.ledger.facts(snapshot.target))}\n", flush=True)
 
     def _wants_snapshot(self, target: str) -> bool:
         try:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import Clock
 from exporter.probing.messages import ABANDONED, BUSY, CANARY, ENCRYPTION_STATE, MISSED, ToParent
-from exporter.probing.rounds import Rounds
+from exporter.probing.rounds import Allowance, Rounds
 from exporter.probing.turnstile import Turnstile
 
 BEGIN = "begin"
@@ -39,6 +39,8 @@ class Lane:
         self.settings, self.target = settings, target
         self._turnstile, self._emit, self._clock = turnstile, emit, clock
         self._snapshot = snapshot
+        # The budgets belong to the target, not to a thread.
+        self._allowance = Allowance(settings, target)
         self._changed = threading.Condition()
         self._pending: list[str] = []
         self._running: str | None = None
@@ -70,7 +72,11 @@ class Lane:
             self._skipped[MISSED] += runs
 
     def load_ratio(self) -> float:
-        return self._worker.rounds.budget.load_ratio(self._clock.monotonic()) if self._worker else 0.0
+        return self._allowance.governor.load_ratio(self._clock.monotonic())
+
+    def out_of_sessions(self) -> bool:
+        """Whether calls that never ended hold so many sessions that this target cannot be measured any more."""
+        return self._worker is not None and self._worker.rounds.sessions.out_of_reach
 
     def abandon_if_stuck(self) -> bool:
         """Replace the worker if its current call should have ended; True when that was done."""
@@ -79,9 +85,11 @@ class Lane:
             if worker is None or self._stopping or not worker.stuck(self._clock.monotonic()):
                 return False
             worker.abandoned = True
+            # Should its call end after hours, that time must not use up what its successor lives on.
+            worker.rounds.allowance = Allowance(self.settings, self.target)
             self._skipped[ABANDONED] += 1
             self._running = None
-            self._worker = self._new_worker(worker.rounds)
+            self._worker = self._new_worker()
         log.warning("a call to the database never ended; its thread is abandoned", extra={"target": self.target.name})
         return True
 
@@ -98,11 +106,8 @@ class Lane:
         self._worker.thread.join(timeout)
         return not self._worker.thread.is_alive()
 
-    def _new_worker(self, before: Rounds | None = None) -> _Worker:
+    def _new_worker(self) -> _Worker:
         worker = _Worker(self, self._rounds)
-        if before is not None:
-            # The budget belongs to the target, not to the thread.
-            worker.rounds.budget = before.budget
         worker.thread.start()
         return worker
 
@@ -115,6 +120,7 @@ class Lane:
             self._clock,
             random.Random(),
             worker.set_expiry,
+            self._allowance,
         )
 
     def next_job(self, worker: _Worker) -> str | None:
@@ -176,5 +182,5 @@ class _Worker:
                 # A boundary: a defect in one engine must not silence its target for ever.
                 log.exception("unexpected error in a lane", extra={"target": self._lane.target.name, "job": job})
                 self.rounds.close()
-        if not self.abandoned:
-            self.rounds.close()
+        # Also of an abandoned one whose call ended at last: its sessions are counted until they are closed.
+        self.rounds.close()

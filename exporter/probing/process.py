@@ -113,6 +113,15 @@ class ProbeProcess:
                 log.error("too many calls never ended; the probe process ends, to be started afresh")
                 self._outbox.flush(1.0)
                 return EXIT_TOO_MANY_ABANDONED
+            if exhausted := [name for name, lane in self._lanes.items() if lane.out_of_sessions()]:
+                # Only the end of the process closes them for certain.
+                log.error(
+                    "calls that never ended hold all sessions of budgets.sessions; the probe process ends, to be started "
+                    "afresh",
+                    extra={"target": exhausted[0]},
+                )
+                self._outbox.flush(1.0)
+                return EXIT_TOO_MANY_ABANDONED
         self._close()
         return 0
 

@@ -1,7 +1,8 @@
 """What is done to one target, call by call: connect, build and verify twins, measure, read states.
 
 Everything here runs in the target's lane. Results leave as messages through `emit`; nothing is kept
-but the open session, the newest verification of each pair, the canaries' balance, and what was left out.
+but the open session, the newest verification of each pair, the canaries' balance, and what was left out;
+what the canaries may use belongs to the target and is given by whoever makes the rounds.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ from collections.abc import Callable
 
 from exporter.config.schema import PairSettings, Settings, TargetSettings
 from exporter.domain.clock import Clock
-from exporter.domain.errors import AuthenticationFailed, ConnectFailed, Reason, TargetError
-from exporter.domain.model import Operation, PairFacts, Snapshot, Tick
+from exporter.domain.errors import AuthenticationFailed, Blocked, ConnectFailed, Reason, TargetError
+from exporter.domain.model import Operation, PairFacts, Snapshot, TargetFacts, Tick
 from exporter.engines import registry
 from exporter.engines.base import Progress, Session
-from exporter.probing.budget import TimeBudget
+from exporter.probing.budget import Amounts, Governor, Key
 from exporter.probing.canary import ABORTING, Canary
 from exporter.probing.messages import (
     BACK_OFF,
     BUDGET,
     CANARY,
     ENCRYPTION_STATE,
+    SESSIONS,
+    BudgetsUsed,
     Building,
     CollectorDone,
     PairChecked,
@@ -33,6 +36,8 @@ from exporter.probing.messages import (
     TickDone,
     ToParent,
 )
+from exporter.probing.meter import Meter
+from exporter.probing.sessions import HeldSessions, SessionCap
 from exporter.probing.turnstile import Turnstile
 from exporter.probing.watched import Watched
 
@@ -70,6 +75,16 @@ class BackOff:
             self._not_before = now + wait * self._rng.uniform(0.75, 1.25)
 
 
+class Allowance:
+    """The budgets of one target, for all rounds that are ever made on it."""
+
+    def __init__(self, settings: Settings, target: TargetSettings) -> None:
+        budgets = settings.budgets_of(target)
+        operations = [(pair.name, operation) for pair in target.pairs for operation in target.canary_operations]
+        self.governor = Governor(Amounts.per_hour(budgets), settings.intervals_of(target).canary, operations)
+        self.sessions = SessionCap(budgets.sessions)
+
+
 class Rounds:
     """The work on one target. Used by one thread at a time."""
 
@@ -82,6 +97,7 @@ class Rounds:
         clock: Clock,
         rng: random.Random,
         expires: Callable[[float | None], None] = lambda _: None,
+        allowance: Allowance | None = None,
     ) -> None:
         self.settings, self.target = settings, target
         self._emit, self._clock, self._rng, self._expires = emit, clock, rng, expires
@@ -90,22 +106,26 @@ class Rounds:
         self._facts: dict[str, PairFacts] = {}
         self._warm: set[str] = set()
         self._back_off = BackOff(settings.intervals_of(target).canary, rng)
-        self.budget = TimeBudget(settings.budgets_of(target).time_share_ratio, clock.monotonic())
+        self.allowance = allowance or Allowance(settings, target)
+        self.sessions = HeldSessions(self.allowance.sessions, self._engine.sessions_per_pair)
+        self._meter = Meter()
         self._canaries = {
             (pair.name, operation): Canary(
-                target.name, pair, operation, settings.operation(operation), turnstile, rng, clock
+                target.name, pair, operation, settings.operation(operation), turnstile, rng, clock, self._meter
             )
             for pair in target.pairs
             for operation in target.canary_operations
         }
         self._skipped: Counter[str] = Counter()
-        self._turn = 0
+        self._round_read: int | None = None
+        self._round_written: int | None = None
 
     # -- the collectors ------------------------------------------------------------------------------
 
     def canary(self) -> None:
-        """Measure every operation once on every valid pair, as far as the budget allows."""
+        """Measure every operation once on every valid pair, as far as the budgets allow."""
         self._collect(CANARY, self._measure_all)
+        self._emit(self._used())
 
     def encryption_state(self) -> None:
         """Verify which twin is encrypted and read keystores and inventory."""
@@ -146,7 +166,8 @@ class Rounds:
                 ticks.append(tick)
                 for failure in tick.encrypted.failures + tick.plain.failures:
                     failures.append((pair, operation, f"failed: {failure}"))
-        # Not charged to the budget of the ticks: it has limits of its own, and happens once an hour at most.
+        # Not charged to the budgets of the ticks: it has limits of its own, and happens once an hour at most.
+        self._meter.take()
         return Snapshot(self.target.name, started, self._clock.monotonic() - begun, tuple(ticks), tuple(failures))
 
     def connect(self, progress: Progress | None = None) -> None:
@@ -156,12 +177,18 @@ class Rounds:
             self._build(session, pair, progress or self._building)
             self._verify(session, pair)
 
+    @property
+    def facts(self) -> TargetFacts | None:
+        """What the open session found out about its target."""
+        return None if self._session is None else self._session.facts()
+
     def close(self) -> None:
         session, self._session = self._session, None
         self._facts.clear()
         self._warm.clear()
         if session is not None:
             session.close()
+        self.sessions.close()
 
     # -- steps ---------------------------------------------------------------------------------------
 
@@ -182,8 +209,14 @@ class Rounds:
     def _connected(self) -> Session:
         if self._session is None:
             begun = self._clock.monotonic()
-            opened = Watched(self._expires, self._clock).open(self._engine, CONNECT_TIMEOUT)
+            self.sessions.connect(self.target.name)
+            try:
+                opened = Watched(self._expires, self._clock).open(self._engine, CONNECT_TIMEOUT)
+            except TargetError:
+                self.sessions.close()
+                raise
             self._session = opened
+            self._meter.connected(opened.facts())
             self._back_off.succeeded()
             seconds = self._clock.monotonic() - begun
             self._emit(TargetReached(self.target.name, opened.facts(), 1, seconds))
@@ -225,6 +258,7 @@ class Rounds:
 
     def _ready(self, session: Session, pair: PairSettings) -> PairFacts | None:
         """The newest verification of a pair that can be measured now, after warm-up; None when it cannot."""
+        self.sessions.prepare(pair.name)
         prepared = session.prepare(pair, CONNECT_TIMEOUT)
         if prepared.connects:
             self._emit(TargetReached(self.target.name, session.facts(), prepared.connects, prepared.connect_seconds))
@@ -241,23 +275,54 @@ class Rounds:
         return facts
 
     def _measure_all(self, session: Session) -> None:
-        """One tick of every operation. A round starts with another operation each time, so that a tight
-        budget starves none of them."""
-        canaries = list(self._canaries.values())
-        self._turn += 1
-        first = self._turn % max(1, len(canaries))
-        for canary in canaries[first:] + canaries[:first]:
-            begun = self._clock.monotonic()
-            if not self.budget.allows(begun):
+        """One tick of every operation that the budgets allow now. A pair without sessions keeps no other from its turn."""
+        governor, first = self.allowance.governor, None
+        for key in governor.order(self._clock.monotonic()):
+            if governor.refuses(key, self._clock.monotonic()):
                 self._skipped[BUDGET] += 1
                 continue
+            try:
+                self._measure(session, key)
+            except Blocked as error:
+                first = first or error
+        if first is not None:
+            raise first
+
+    def _measure(self, session: Session, key: Key) -> None:
+        """One tick, charged to the budgets whatever becomes of it."""
+        canary, governor = self._canaries[key], self.allowance.governor
+        begun = self._clock.monotonic()
+        facts = None
+        try:
             facts = self._ready(session, canary.pair)
-            if facts is not None:
-                tick = canary.tick(session, facts)
-                self._emit(TickDone(tick))
-                if tick.dropped in _FATAL:
-                    raise ConnectFailed(f"the session was lost while measuring {canary.operation}")
-            self.budget.spend(self._clock.monotonic() - begun, self._clock.monotonic())
+        finally:
+            # What warms up a whole pair is not the cost of the operation that happens to come first.
+            ready = self._charge(None, begun)
+            if facts is None:
+                governor.passed(key, begun)
+        if facts is None:
+            return
+        try:
+            tick = canary.tick(session, facts)
+        finally:
+            self._charge(key, ready)
+        self._emit(TickDone(tick))
+        if tick.dropped in _FATAL:
+            raise ConnectFailed(f"the session was lost while measuring {canary.operation}")
+
+    def _charge(self, key: Key | None, begun: float) -> float:
+        """Charge what was used since `begun`, to an operation or to none; the time now."""
+        now = self._clock.monotonic()
+        read, written = self._meter.take()
+        self._round_read, self._round_written = _sum(self._round_read, read), _sum(self._round_written, written)
+        self.allowance.governor.charge(key, Amounts(now - begun, read or 0, written or 0), begun, now)
+        return now
+
+    def _used(self) -> BudgetsUsed:
+        governor, sessions = self.allowance.governor, self.allowance.sessions
+        used = governor.used(self._clock.monotonic()) | {SESSIONS: sessions.open / sessions.most}
+        read, written, self._round_read, self._round_written = self._round_read, self._round_written, None, None
+        return BudgetsUsed(self.target.name, used, read, written, governor.periods())
 
     def _why_not(self, pair: str) -> str:
         facts = self._facts.get(pair)
@@ -265,3 +330,8 @@ class Rounds:
 
     def _building(self, what: str, share: float) -> None:
         self._emit(Building(self.target.name, what, share))
+
+
+def _sum(total: int | None, more: int | None) -> int | None:
+    """Of what is known; None while nothing is."""
+    return total if more is None else more + (total or 0)

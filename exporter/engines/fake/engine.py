@@ -30,6 +30,8 @@ from exporter.engines.fake.settings import Fault, Side, Target
 
 ROWS = 1000
 """Rows of the pretended tables."""
+BLOCK_BYTES = 8192
+"""Size of the pretended blocks."""
 _EXECUTE_SHARE = 0.75  # of a latency; the rest is fetching, or the commit of a writing operation
 
 _ERRORS: dict[Reason, type[TargetError]] = {kind.reason: kind for kind in TargetError.__subclasses__()}
@@ -88,6 +90,7 @@ class Session:
             cpu_source="script",
             decrypt_unit="block" if countable else None,
             decrypt_source="counter" if countable else None,
+            block_bytes=BLOCK_BYTES if countable else None,
         )
 
     def provision(self, pair: PairSettings, progress: Progress, timeout: float) -> None:
@@ -197,6 +200,7 @@ class Engine:
 
     operations: ClassVar[frozenset[Operation]] = frozenset(Operation)
     self_provisioning: ClassVar[bool] = True
+    sessions_per_pair: ClassVar[int] = len(Slot)
 
     def __init__(self, target: TargetSettings) -> None:
         if not isinstance(target, Target):

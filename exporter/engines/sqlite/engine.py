@@ -32,6 +32,7 @@ from exporter.engines.sqlite.key import KeyFile
 from exporter.engines.sqlite.lock import ScratchLock
 from exporter.engines.sqlite.memory import keep_freed_memory
 from exporter.engines.sqlite.operations import OPERATIONS, OpenTwin, open_twin
+from exporter.engines.sqlite.phonebook import PAGE_SIZE
 from exporter.engines.sqlite.provisioning import Builder, Twins, leftovers, slots_to_build
 from exporter.engines.sqlite.settings import Pair, Target
 from exporter.engines.sqlite.verification import verify_pair
@@ -67,6 +68,7 @@ class Session:
             cpu_source="thread",
             decrypt_unit="block",
             decrypt_source="counter",
+            block_bytes=PAGE_SIZE,
         )
 
     def provision(self, pair: PairSettings, progress: Progress, timeout: float) -> None:
@@ -238,6 +240,7 @@ class Engine:
 
     operations: ClassVar[frozenset[Operation]] = frozenset(OPERATIONS)
     self_provisioning: ClassVar[bool] = True
+    sessions_per_pair: ClassVar[int] = 4  # A warm and a cold connection to each twin; `open` makes none.
 
     def __init__(self, target: TargetSettings) -> None:
         if not isinstance(target, Target):

@@ -63,6 +63,7 @@ tbody + tbody tr:first-child > * { border-top: 1px solid var(--line); }
 .pair { display: block; } .pair + .pair { margin-top: 3px; }
 .empty { padding: 0 20px 20px; margin: 0; color: var(--soft); }
 .legend { color: var(--soft); font-size: 13px; margin: -14px 4px 28px; padding: 0; list-style: none; }
+.noise { color: var(--soft); font-size: 13px; margin: -14px 4px 28px; }
 .legend li { display: inline-block; margin-right: 18px; }
 .legend b { font-weight: 600; color: var(--ink); }
 footer { padding-bottom: 40px; color: var(--soft); font-size: 14px; display: flex; flex-wrap: wrap; gap: 4px 20px; }

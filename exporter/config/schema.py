@@ -74,16 +74,16 @@ class IntervalSettings(Strict):
 
 
 class BudgetSettings(Strict):
-    """What the monitor may cost a target."""
+    """What canary queries may cost a target. When their operations together want more, the dearest run less often: whole ticks are left out on both twins, and counted; each operation has a right to an equal share."""
 
     time_share_ratio: float = Field(0.01, gt=0, le=1)
-    """Share of wall time during which canary queries may run. Ticks above it are skipped on both twins and counted."""
-    bytes_read_per_hour: Size = Field(16 * 2**30, ge=2**20)
-    """What canary queries may read from storage in an hour, counted in blocks; blocks found in a cache are free. 16 GiB are 4.8 MB/s on average. Reads that the engine cannot count are not charged."""
-    bytes_written_per_hour: Size = Field(2 * 2**30, ge=2**20)
-    """What canary queries may write in an hour. The blocks that the encrypted twin encrypts are counted, and as many for the plain twin; where encrypted blocks cannot be counted nothing is charged."""
+    """Share of wall time during which canary queries may run, over any hour."""
+    bytes_read_per_hour: Size = Field(24 * 2**30, ge=2**20)
+    """What canary queries may read from storage in an hour; blocks found in a cache are free. 24 GiB are 7 MB/s on average, some 5 % of what a small cloud volume gives, and enough for every operation of the embedded database at each interval (19 GiB). Reads that the engine cannot count are not charged."""
+    bytes_written_per_hour: Size = Field(2**30, ge=2**20)
+    """What canary queries may write in an hour. 1 GiB is 0.3 MB/s on average; all writing operations of the embedded database together take 0.2 GiB. Charged are the blocks that the encrypted twin encrypts, and as many for the plain twin; where encrypted blocks cannot be counted, nothing is."""
     sessions: int = Field(10, ge=2, le=1000)
-    """Sessions that may be open on the target at once, those of calls that never ended included. A pair for which none are left is not measured, and says so."""
+    """Sessions that may be open on the target at once, those of calls that never ended included. Two pairs of the embedded database take 9; 10 are a tenth of what a PostgreSQL allows by default. A pair for which too few are left is not measured, and says so."""
 
 
 class PairSettings(Strict):

@@ -16,7 +16,7 @@ from exporter.domain.clock import Clock
 from exporter.domain.errors import AuthenticationFailed, Blocked, ConnectFailed, Reason, TargetError
 from exporter.domain.model import Operation, PairFacts, Snapshot, TargetFacts, Tick
 from exporter.engines import registry
-from exporter.engines.base import Progress, Session
+from exporter.engines.base import Engine, Progress, Session
 from exporter.probing.budget import Amounts, Governor, Key
 from exporter.probing.canary import ABORTING, Canary
 from exporter.probing.messages import (
@@ -98,10 +98,11 @@ class Rounds:
         rng: random.Random,
         expires: Callable[[float | None], None] = lambda _: None,
         allowance: Allowance | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self.settings, self.target = settings, target
         self._emit, self._clock, self._rng, self._expires = emit, clock, rng, expires
-        self._engine = registry.make(target)
+        self._engine = engine or registry.make(target)
         self._session: Session | None = None
         self._facts: dict[str, PairFacts] = {}
         self._warm: set[str] = set()

@@ -78,3 +78,13 @@ def test_the_daemon_ends_in_time_whatever_hangs(daemon):
     exporter.until(lambda: exporter.total("tde_target_connects_total") == 3 * 3, "calls that never end")
 
     assert exporter.stop() < 5.0 * 5
+
+
+def test_calls_that_never_end_do_not_pile_up_sessions(daemon):
+    """Three sessions are allowed and the lost call holds them all: only a new process can measure again."""
+    wedged = fake("wedged", faults=[{"kind": "wedge", "call": "run", "first": 20, "last": 20}])
+    wedged["budgets"]["sessions"] = 3
+    exporter = daemon(settings(wedged)).start()
+
+    exporter.until(lambda: exporter.total("tde_exporter_probe_process_starts_total") >= 2, "a new probe process")
+    assert exporter.total("tde_exporter_lanes_abandoned_total") >= 1

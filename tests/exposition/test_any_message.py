@@ -32,6 +32,7 @@ from exporter.engines.fake.settings import Target
 from exporter.exposition.catalogue import CATALOGUE
 from exporter.probing.messages import (
     Beat,
+    BudgetsUsed,
     Building,
     CollectorDone,
     PairChecked,
@@ -116,6 +117,14 @@ messages: Any = st.one_of(
     st.builds(StateRead, TARGETS, states),
     st.builds(CollectorDone, TARGETS, st.sampled_from(["canary", "encryption_state", "odd"]), ODD, ODD, REASONS, WORDS),
     st.builds(Building, TARGETS, WORDS, ODD),
+    st.builds(
+        BudgetsUsed,
+        TARGETS,
+        st.dictionaries(st.sampled_from(["time", "sessions", "odd"]), ODD, max_size=3),
+        ODD,
+        ODD,
+        st.dictionaries(st.tuples(PAIRS, st.sampled_from(Operation)), LIKELY, max_size=3),
+    ),
 )
 events = st.one_of(messages, messages, messages, st.floats(0, 100), st.booleans())
 

@@ -4,6 +4,7 @@ import random
 import sys
 import threading
 from collections import Counter, defaultdict
+from itertools import pairwise
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -62,7 +63,7 @@ class Simulation:
 
     def gaps(self, key):
         times = [at for at, ran, _ in self.ticks if ran == key]
-        return [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+        return [later - earlier for earlier, later in pairwise(times)]
 
 
 def fixed(costs):

@@ -153,7 +153,7 @@ def test_a_tenth_of_a_budget_is_a_tenth_of_the_load():
 
 
 def test_one_hiccup_slows_nothing_down():
-    costs = defaultdict(lambda: Amounts(0.012))
+    costs: defaultdict = defaultdict(lambda: Amounts(0.012))
     ran = Simulation(Amounts(36, ROOM, ROOM), lambda key: costs[key]).run(0.5)
     costs[POINT] = Amounts(3.0)
     ran.run(10 / HOUR)
@@ -225,7 +225,7 @@ def test_who_has_waited_too_long_comes_first():
 
 def test_limits_follow_the_settings_and_shares_say_what_is_in_use():
     limit = Amounts.per_hour(BudgetSettings(bytes_read_per_hour=2**20, bytes_written_per_hour=2**21))
-    assert limit == (36.0, 2**20, 2**21)
+    assert limit == Amounts(36.0, 2.0**20, 2.0**21)
     governor = Governor(limit, 10.0, [POINT])
     governor.charge(POINT, Amounts(9.0, 2**19, 2**22), 100.0, 109.0)
 

@@ -10,6 +10,7 @@ from exporter.domain.clock import FakeClock
 from exporter.domain.errors import Reason
 from exporter.domain.model import Phase
 from exporter.engines.fake.engine import Engine as FakeEngine
+from exporter.engines.fake.engine import Session as FakeSession
 from exporter.engines.fake.settings import Fault, Side, Target
 from exporter.probing.budget import Amounts
 from exporter.probing.messages import (
@@ -25,23 +26,25 @@ from exporter.probing.rounds import Rounds
 from exporter.probing.turnstile import Turnstile
 
 
-class TimedEngine(FakeEngine):
-    """The scripted engine, whose queries take their time on the clock of the test."""
+class TimedSession(FakeSession):
+    """A session of the scripted engine, whose queries take their time on the clock of the test."""
 
+    clock: FakeClock
+
+    def run(self, *arguments):
+        execution = super().run(*arguments)
+        self.clock.advance(execution.duration)
+        return execution
+
+
+class TimedEngine(FakeEngine):
     def __init__(self, target, clock):
         super().__init__(target)
         self._clock = clock
 
     def open(self, timeout):
-        session, clock = super().open(timeout), self._clock
-        run = session.run
-
-        def timed(*arguments):
-            execution = run(*arguments)
-            clock.advance(execution.duration)
-            return execution
-
-        session.run = timed
+        session = TimedSession(self._target, self._life)
+        session.clock = self._clock
         return session
 
 

@@ -35,14 +35,17 @@ def test_a_pair_is_counted_once_and_given_back_with_the_rest():
 def test_sessions_of_lost_calls_may_leave_no_room_for_even_one_pair():
     cap = SessionCap(6)
     lost, successor = HeldSessions(cap, per_pair=2), HeldSessions(cap, per_pair=2)
-    lost.connect("orders")
-    lost.prepare("one")
-    assert not successor.out_of_reach
+    seen = []
+    for change in (
+        lambda: lost.connect("orders"),
+        lambda: lost.prepare("one"),
+        lambda: lost.prepare("two"),
+        lost.close,
+    ):
+        change()
+        seen.append((cap.open, successor.out_of_reach))
 
-    lost.prepare("two")
-    assert successor.out_of_reach
-    lost.close()
-    assert not successor.out_of_reach
+    assert seen == [(1, False), (3, False), (5, True), (0, False)]
 
 
 def test_a_cap_that_was_never_enough_is_not_the_fault_of_lost_calls():

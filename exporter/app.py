@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
-import sys
 import threading
-from types import FrameType
 
 from exporter import __version__
 from exporter.config.schema import Settings
-from exporter.console import Progress
+from exporter.console import Progress, tell
 from exporter.domain.clock import Clock
 from exporter.domain.errors import HistoryError
 from exporter.domain.model import SeriesKey
@@ -21,36 +18,49 @@ from exporter.exposition.view import View
 from exporter.history.store import History
 from exporter.landing import landing
 from exporter.overhead.windows import Block
-from exporter.probing.messages import Building, CollectorDone, SnapshotDone, TargetFailed, ToParent
+from exporter.probing.messages import Building, CollectorDone, PairChecked, SnapshotDone, ToParent
 from exporter.probing.supervisor import Supervisor
 from exporter.snapshot_table import snapshot_text
+from exporter.troubles import Troubles
 from exporter.web.routes import AppState
 from exporter.web.server import WebServer, bind
 
 SAVE_SECONDS = 10.0
+SAVED_WITHIN = 1.0
+PAGE_STALE = 60.0
+"""Seconds. Pages are rendered every few seconds, whatever the intervals of the targets are: an older one means that
+rendering does not work, and its numbers may be wrong."""
 PRUNE_SECONDS = 3600.0
 SNAPSHOT_AGE = 3600.0
 """A target whose last snapshot is younger begins without one: a restart loop must not become a load."""
 LOOP_LATE = 10.0
 STOP_WITHIN = 4.5
 
+HISTORY = "history"
+
 log = logging.getLogger(__name__)
 
 
 class App:
-    """The daemon. `talkative` tells a person on standard output what happens at the start."""
+    """The daemon. `talkative` tells a person on standard output what happens at the start; `stop` ends `run`."""
 
-    def __init__(self, settings: Settings, clock: Clock, talkative: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock, talkative: bool = False, stop: threading.Event | None = None
+    ) -> None:
         self.settings, self._clock, self._talkative = settings, clock, talkative
-        self._stop = threading.Event()
+        self._stop, self._probed = stop or threading.Event(), threading.Event()
         self._started = clock.wall()
         # The port first: when it is taken, nothing has been started yet.
+        self._troubles = Troubles(log, clock)
         self._socket = bind(settings.web.listen_address, settings.web.port)
-        self.history = History.open(settings.history_path, settings.history.retention, clock)
+        try:
+            self.history = History.keep(settings.history_path, settings.history.retention, clock)
+        except BaseException:
+            self._socket.close()
+            raise
         self.ledger = Ledger(settings, clock)
         self._restore()
-        canary = max(settings.intervals_of(target).canary for target in settings.targets)
-        self.renderer = Renderer(self._view, clock, settings.web.max_series, stale_after=max(30.0, 3 * canary))
+        self.renderer = Renderer(self._view, clock, settings.web.max_series, PAGE_STALE)
         self.supervisor = Supervisor(settings, clock, self._deliver, self._up_changed, self._wants_snapshot)
         for process, targets in enumerate(self.supervisor.shares):
             self.ledger.assign(process, targets)
@@ -65,23 +75,22 @@ class App:
         self._saved: dict[tuple[SeriesKey, float], Block] = {}
         self._awaited = {target.name for target in settings.targets}
         self._progress = Progress()
+        self._keeper = threading.Thread(target=self._keep_history, name="history", daemon=True)
 
     def run(self) -> int:
-        """Serve until SIGTERM or SIGINT; the exit code."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
+        """Serve until `stop` is set; the exit code."""
         self.web.start()
         self.renderer.start()
-        self.supervisor.start()
-        if self._talkative:
-            print(f"tde-exporter {__version__} serves on {self.web.url}", flush=True)
-        self._keep_history()
+        self._keeper.start()
+        if not self._stop.is_set():
+            self.supervisor.start()
+            if self._talkative:
+                tell(f"tde-exporter {__version__} serves on {self.web.url}")
+        # Nothing else happens in this thread: a signal is only heard between two of its own steps, and a
+        # locked file or a slow disk would put it off.
+        self._stop.wait()
         self._shut_down()
         return 0
-
-    def stop(self) -> None:
-        """Ask `run` to end; may be called from any thread."""
-        self._stop.set()
 
     def _view(self) -> View:
         # The landing page shows the view that the metrics were rendered from, and so computes nothing.
@@ -98,12 +107,18 @@ class App:
                 self._save_snapshot(message)
             case CollectorDone():
                 self._awaited.discard(message.target)
+                self._hear(message.words, message.target, message.collector)
+            case PairChecked():
+                self._hear(message.facts.problem, message.target, message.facts.pair)
             case Building() if self._talkative:
                 self._progress(f"{message.target}: {message.what}", message.share)
-            case TargetFailed():
-                log.info("target failed", extra={"target": message.target, "reason": message.reason.value})
             case _:
                 pass
+
+    def _hear(self, words: str, *about: str) -> None:
+        # What is being stopped fails, of course.
+        if not self._stop.is_set():
+            self._troubles.hear(words, *about)
 
     def _up_changed(self, process: int, up: bool) -> None:
         self.ledger.process_up(process, up)
@@ -111,14 +126,15 @@ class App:
 
     def _save_snapshot(self, message: SnapshotDone) -> None:
         snapshot = message.snapshot
-        try:
-            self.history.save_snapshot(snapshot)
-        except HistoryError as error:
-            self._history_failed(error)
+        if snapshot.ticks:
+            try:
+                self.history.save_snapshot(snapshot)
+            except HistoryError as error:
+                self._history_failed(error)
         if self._talkative:
             self._progress.done()
             rows = self.ledger.snapshot_rows(snapshot.target)
-            print(f"\n{snapshot_text(snapshot, rows, self.ledger.facts(snapshot.target))}\n", flush=True)
+            tell(f"\n{snapshot_text(snapshot, rows, self.ledger.facts(snapshot.target))}\n")
 
     def _wants_snapshot(self, target: str) -> bool:
         try:
@@ -152,21 +168,27 @@ class App:
                     self.history.prune()
                 except HistoryError as error:
                     self._history_failed(error)
+        self._probed.wait()
+        self._save_blocks()
+        self.history.close()
 
     def _save_blocks(self) -> None:
         blocks = {(key, block.start): (key, block) for key, block in self.ledger.blocks()}
         # A block is the same object until something is added to it; an hour of them need not be written each time.
         news = [held for place, held in blocks.items() if self._saved.get(place) is not held[1]]
         try:
+            if self.history.begin_anew_if_gone():
+                news = list(blocks.values())
             self.history.save_blocks(news)
             self._saved = {place: block for place, (_, block) in blocks.items()}
             self.ledger.state_size(self.history.size_bytes())
+            self._troubles.hear("", HISTORY)
         except HistoryError as error:
             self._history_failed(error)
 
     def _history_failed(self, error: HistoryError) -> None:
         self.ledger.state_errors(self.history.errors)
-        log.error("the history cannot be used", extra={"error": str(error)})
+        self._troubles.hear(str(error), HISTORY)
 
     # -- health and the end ----------------------------------------------------------------------------
 
@@ -183,9 +205,6 @@ class App:
             return False, "the page is stale"
         return True, "ready"
 
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self._stop.set()
-
     def _shut_down(self) -> None:
         self._progress.done()
         last_resort = threading.Timer(STOP_WITHIN, _end_now)
@@ -194,13 +213,14 @@ class App:
         self.web.stop(0.5)
         self.supervisor.stop(2.5)
         self.renderer.stop()
-        self._save_blocks()
-        self.history.close()
+        self._probed.set()
+        self._keeper.join(SAVED_WITHIN)
+        if self._keeper.is_alive():
+            log.error("the last observations are not in the history: it does not answer")
         last_resort.cancel()
 
 
 def _end_now() -> None:
     """A part that hangs must not keep the process from ending in time; committed history is safe on disk."""
     log.error("shutting down takes too long; the process ends at once")
-    sys.stdout.flush()
     os._exit(0)

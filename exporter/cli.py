@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import logging
 import os
 import random
+import signal
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,7 +18,7 @@ from exporter import __version__, logs
 from exporter.config import loader
 from exporter.config.schema import ENV_PREFIX, Settings, TargetSettings
 from exporter.config.secrets import redact
-from exporter.console import Progress, table
+from exporter.console import Progress, forget, table, use_plain_letters
 from exporter.domain.clock import SystemClock
 from exporter.domain.errors import ConfigError, TargetError, TdeExporterError
 from exporter.engines import registry
@@ -25,6 +28,7 @@ from exporter.probing.rounds import Rounds
 from exporter.probing.turnstile import Turnstile
 from exporter.snapshot_table import snapshot_dict, snapshot_text
 
+END_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 CONFIG_VARIABLE = f"{ENV_PREFIX}CONFIG"
 ONCE_UNITS = 20
 ONCE_SECONDS = 4.0
@@ -38,6 +42,7 @@ such as TDE_EXPORTER_WEB__PORT=10162; see docs/configuration.md.
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
+    use_plain_letters()
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = getattr(arguments, "command", run)
     try:
@@ -48,21 +53,36 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except BrokenPipeError:
         # The reader of our output went away (`tde-exporter targets | head -1`); nothing is wrong.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget(sys.stdout)
         return 0
+    except OSError as error:
+        # The disk under our output is full, the system has no descriptors left, or the like.
+        print(f"tde-exporter: {error}", file=sys.stderr)
+        logging.getLogger(__name__).debug("an error of the system", exc_info=True)
+        forget(sys.stdout)
+        return 1
     except KeyboardInterrupt:
         return 130
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal comes."""
+    # First of all: a signal that comes while things are being set up ends them in order as well.
+    stop = threading.Event()
+    for number in END_SIGNALS:
+        signal.signal(number, lambda _number, _frame: stop.set())
     # The other commands need no web server; they start in half the time without it.
     from exporter.app import App
 
     settings = _settings(arguments)
     _check_operations(settings)
     logs.configure(settings.log.level, settings.log.format)
-    return App(settings, SystemClock(), talkative=_config_path(arguments) is None or sys.stdout.isatty()).run()
+    talkative = _config_path(arguments) is None or (sys.stdout is not None and sys.stdout.isatty())
+    code = App(settings, SystemClock(), talkative, stop).run()
+    # The interpreter takes its handlers down before it ends: another signal must not spoil a clean end.
+    for number in END_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    return code
 
 
 def check(arguments: argparse.Namespace) -> int:

@@ -38,7 +38,7 @@ def _noise(view: View) -> str:
     contended, ticks = (sum(getattr(target, name) for target in view.targets) for name in ("contended", "ticks"))
     return (
         f"The exporter's own noise: {formats.duration(noise.median)} median, {formats.duration(noise.p99)} P99 in the last "
-        f"hour; {formats.count(contended)} of {formats.count(ticks)} ticks dropped as contended."
+        f"hour; since the start {formats.count(contended)} of {formats.count(ticks)} ticks were dropped as contended."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,9 +14,11 @@ import pytest
 from exporter.app import App
 from exporter.config.schema import HistorySettings, Settings, WebSettings
 from exporter.domain.clock import FakeClock
-from exporter.domain.model import Operation
+from exporter.domain.errors import HistoryError
+from exporter.domain.model import Operation, Snapshot
 from exporter.engines.sqlite.settings import Target
-from exporter.probing.messages import TickDone
+from exporter.probing.messages import SnapshotDone, TickDone
+from exporter.web.server import bind
 from tests.exposition.stages import Stage
 
 
@@ -100,3 +103,59 @@ def test_damaged_rows_are_counted_on_the_page(daemon: Daemon, settings: Settings
 
     daemon.app._restore()
     assert daemon.errors() == 1
+
+
+def test_a_stop_that_comes_before_the_start_ends_it_in_order(settings: Settings) -> None:
+    stop = threading.Event()
+    stop.set()
+    app = App(settings, FakeClock(), stop=stop)
+
+    assert app.run() == 0
+    assert app.supervisor.pids() == {}
+    with pytest.raises(HistoryError):
+        app.history.size_bytes() and app.history.prune()
+
+
+def test_a_history_that_does_not_answer_does_not_hold_up_the_end(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SQLite waits for five seconds; whoever waited with it would be ended by force, or would not hear the signal."""
+    stop = threading.Event()
+    stop.set()
+    app = App(settings, FakeClock(), stop=stop)
+    with closing(sqlite3.connect(settings.history_path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert app.run() == 0
+        other.execute("ROLLBACK")
+
+    assert "the last observations are not in the history" in caplog.text
+    app.history.close()
+
+
+def test_a_history_that_cannot_be_opened_gives_the_port_back(settings: Settings) -> None:
+    settings.history_path.mkdir(parents=True)
+    with pytest.raises(HistoryError):
+        App(settings, FakeClock())
+
+    bind(settings.web.listen_address, settings.web.port).close()
+
+
+def test_a_snapshot_without_measurements_is_not_kept(daemon: Daemon, settings: Settings) -> None:
+    """It would keep the next start from taking a real one."""
+    target = settings.targets[0].name
+    failed = (("phonebook", Operation.FULL_SCAN, "the disk is full"),)
+    daemon.app._deliver(0, SnapshotDone(Snapshot(target, FakeClock().wall(), 0.1, (), failed)))
+
+    assert daemon.app.history.latest_snapshot(target) is None
+    assert daemon.app._wants_snapshot(target)
+
+
+def test_a_history_that_was_removed_is_written_anew(daemon: Daemon, settings: Settings) -> None:
+    daemon.tick(Operation.FULL_SCAN)
+    daemon.app._save_blocks()
+    settings.history_path.unlink()
+    daemon.app._save_blocks()
+
+    assert len(list(daemon.app.history.load_blocks(0.0))) == 1
+    assert daemon.app.history.size_bytes() > 0
+    assert daemon.errors() == 0

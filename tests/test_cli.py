@@ -1,13 +1,17 @@
 """The command line as an operator types it: output, exit codes, and one clear line for every mistake."""
 
+import fcntl
 import json
 import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
+
+from exporter.history.claim import Claim
 
 
 @pytest.fixture
@@ -132,6 +136,55 @@ def test_a_state_directory_that_cannot_be_made_is_named(tde, config, tmp_path):
     done = tde("-c", config(SMALL), "run", TDE_EXPORTER_STATE_DIRECTORY=str(tmp_path / "file" / "state"))
 
     assert_one_line(done, "state")
+
+
+def test_a_second_daemon_on_one_state_directory_is_refused(tde, config, tmp_path):
+    claim = Claim(tmp_path / "state" / "history.db")
+    try:
+        done = tde("-c", config(SMALL), "run", TDE_EXPORTER_WEB__PORT=str(free_port()))
+    finally:
+        claim.release()
+
+    assert_one_line(done, f"another tde-exporter (process {os.getpid()}) keeps this history")
+
+
+def test_once_beside_a_daemon_measures_what_it_can_and_says_who_is_in_the_way(tde, config, tmp_path):
+    path = config(SMALL)
+    assert tde("-c", path, "once", "--units", "6").returncode == 0
+    lock = tmp_path / "state" / "targets" / "embedded" / "lock"
+    with lock.open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        done = tde("-c", path, "once", "--units", "6", "--json")
+
+    found = json.loads(done.stdout)
+    assert done.returncode == 1
+    ((operation, problem),) = [(each["operation"], each["problem"]) for each in found["failures"]]
+    assert operation == "insert_batch"
+    assert "another exporter (process " in problem
+    assert str(lock) in problem
+    assert [row["operation"] for row in found["rows"] if row["cpu"]] == ["point_select", "full_scan", "full_scan_cold"]
+
+
+def test_a_full_disk_under_the_output_is_one_line(config, tmp_path):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "exporter", "check", config(SMALL)],
+            env={**os.environ, "TDE_EXPORTER_STATE_DIRECTORY": str(tmp_path / "state")},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+    done.stdout = ""
+
+    assert_one_line(done, "No space left")
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
 
 
 def assert_one_line(done, named):

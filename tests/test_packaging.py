@@ -118,7 +118,7 @@ def test_wheel_metadata(wheel: Path) -> None:
     assert metadata["Version"] == exporter.__version__
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == ">=3.11"
-    assert "tde-exporter = exporter.cli:main" in archive.read(f"{info}/entry_points.txt").decode()
+    assert "tde-exporter = exporter.__main__:main" in archive.read(f"{info}/entry_points.txt").decode()
     assert "Apache License" in archive.read(f"{info}/licenses/LICENSE").decode()
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from exporter.config import reference
 from exporter.engines import registry
 from exporter.exposition import reference as metrics_reference
+from exporter.probing import operations
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -23,6 +24,10 @@ REFERENCES: tuple[tuple[str, Callable[[], str]], ...] = (
     ("config.example.yaml", lambda: reference.example_yaml(registry.target_types())),
     ("docs/configuration.md", lambda: reference.markdown(registry.target_types())),
     ("docs/metrics.md", metrics_reference.markdown),
+    (
+        "docs/operations.md",
+        lambda: operations.markdown({name: registry.engine_type(name).operations for name in registry.names()}),
+    ),
 )
 """Path in the project, and what yields the content."""
 

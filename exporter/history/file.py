@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import stat
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -72,17 +73,24 @@ def _prepare(path: Path) -> None:
         if not path.parent.exists():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # SQLite would create the file as the umask has it; its two companions take over our mode.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        regular = stat.S_ISREG(os.fstat(file).st_mode)
+        os.close(file)
     except IsADirectoryError:
         raise HistoryError(f"{path}: this is a directory. Set history.path to a file") from None
     except OSError as error:
         remedy = "Give this user the right to write there, or set history.path to a file that it may write"
         raise HistoryError(f"{path}: the history cannot be opened ({error.strerror}). {remedy}") from None
+    if not regular:
+        raise HistoryError(f"{path}: this is a pipe or a device. Set history.path to a file")
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # Transactions are begun and ended by hand: the module's own rules begin them late and for writes only.
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        # Transactions are begun and ended by hand: the module's own rules begin them late and for writes only.
+        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    except sqlite3.Error as error:
+        raise explain(path, error) from None
     try:
         _ensure_ours(path, connection)
         _check(connection)

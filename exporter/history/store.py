@@ -18,6 +18,7 @@ from exporter.domain.clock import Clock
 from exporter.domain.errors import HistoryError
 from exporter.domain.model import SeriesKey, Snapshot
 from exporter.history import rows, snapshots
+from exporter.history.claim import Claim
 from exporter.history.file import PARTS, explain, open_file
 from exporter.overhead.windows import Block
 
@@ -44,9 +45,12 @@ class History:
     `errors` counts what went wrong since it was opened: refused calls and damaged rows.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, retention: float, clock: Clock) -> None:
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, retention: float, clock: Clock, claim: Claim | None = None
+    ) -> None:
         self.errors = 0
-        self._path, self._connection = path, connection
+        self._path, self._connection, self._claim = path, connection, claim
+        self._identity = _identity(path)
         self._retention, self._clock = retention, clock
         self._lock = threading.Lock()
         self._series: dict[SeriesKey, int] = {}
@@ -59,6 +63,39 @@ class History:
         (never with `set_aside=False`, for processes other than the daemon). Raises HistoryError.
         """
         return cls(path, open_file(path, clock.wall(), set_aside=set_aside), retention, clock)
+
+    @classmethod
+    def keep(cls, path: Path, retention: float, clock: Clock) -> Self:
+        """Open or begin the history as the one daemon that writes it; see `open`.
+
+        Raises HistoryError when another one has it: each would replace the blocks of the other by its own.
+        """
+        claim = Claim(path)
+        try:
+            return cls(path, open_file(path, clock.wall()), retention, clock, claim)
+        except BaseException:
+            claim.release()
+            raise
+
+    def begin_anew_if_gone(self) -> bool:
+        """Begin a new history, if the file was removed or another has taken its name; True when that was done.
+
+        What is written to the old one would be read by nobody.
+        """
+        if self._identity is not None and _identity(self._path) == self._identity:
+            return False
+        with self._lock, self._explained():
+            if self._claim is not None:
+                self._claim.release()
+                self._claim = Claim(self._path)
+            # First of all: at its close SQLite removes a write-ahead log by name, which would be that of the new file.
+            with suppress(sqlite3.Error):
+                self._connection.close()
+            self._connection = open_file(self._path, self._clock.wall())
+            self._identity = _identity(self._path)
+            self._series.clear()
+        _log.warning("%s was removed or exchanged; it is written anew from what is remembered", self._path)
+        return True
 
     def save_blocks(self, blocks: Iterable[tuple[SeriesKey, Block]]) -> None:
         """Store blocks, all or none; a block of the same series and start is replaced."""
@@ -133,6 +170,8 @@ class History:
         """Close the file; further calls raise HistoryError. May be called more than once."""
         with self._lock, suppress(sqlite3.Error):
             self._connection.close()
+        if self._claim is not None:
+            self._claim.release()
 
     def _give_space_back(self) -> None:
         """Shrink the file when more than half of it is free; less than that will soon be used again."""
@@ -177,7 +216,19 @@ class History:
         except sqlite3.Error as error:
             self.errors += 1
             raise explain(self._path, error) from error
+        except HistoryError:
+            self.errors += 1
+            raise
 
     def _skip(self, what: str, error: Exception) -> None:
         self.errors += 1
         _log.warning("%s: %s cannot be read (%s) and is left out", self._path, what, error)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Tells a file from another that has taken its name; None when there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

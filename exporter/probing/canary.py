@@ -62,6 +62,8 @@ class Canary:
         self._turnstile, self._rng, self._clock = turnstile, rng, clock
         self._sides = StartingSides(rng)
         self._facts = CATALOGUE[operation]
+        self.problem = ""
+        """What went wrong in the newest tick, in the words of the error; empty: nothing."""
 
     def warm_up(self, session: Session, facts: PairFacts) -> None:
         """Run the first queries after a connect on both twins and discard them; failures show later."""
@@ -74,6 +76,7 @@ class Canary:
         """
         if self._facts.short:
             self._discard(session, facts, 1)
+        self.problem = ""
         started, first = self._clock.wall(), first or self._sides.next()
         measurement = _Measurement(self, session, facts)
         side = first
@@ -149,6 +152,7 @@ class _Measurement:
                 execution, contended = self._canary.execute(self._session, self._facts, side, key)
             except TargetError as error:
                 self._add(side, Sample(self._position, math.inf, failure=error.reason))
+                self._canary.problem = str(error)
                 if isinstance(error, ABORTING):
                     self.dropped = error.reason.value
                     return False
@@ -168,6 +172,7 @@ class _Measurement:
     def _fail_verification(self) -> None:
         # Nobody can tell which of two different answers is the wrong one: the tick counts for neither side.
         self.dropped = Reason.VERIFICATION.value
+        self._canary.problem = "the twins gave different answers"
         for samples in self.samples.values():
             failed = samples.pop()
             samples.append(Sample(failed.position, math.inf, failure=Reason.VERIFICATION))

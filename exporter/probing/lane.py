@@ -2,7 +2,7 @@
 
 A hung, slow or dead target costs its own lane and nothing else. A call that outlives its hard deadline
 cannot be freed; its thread is abandoned (what it still says is thrown away) and the lane goes on with a
-new thread and a new session.
+new thread and a new session: at once for the first time, after ever longer rests when that happens again.
 """
 
 from __future__ import annotations
@@ -15,11 +15,17 @@ from collections.abc import Callable
 
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import Clock
-from exporter.probing.messages import ABANDONED, BUSY, CANARY, ENCRYPTION_STATE, MISSED, ToParent
-from exporter.probing.rounds import Allowance, Rounds
+from exporter.domain.errors import Cancelled, Reason
+from exporter.probing.allowance import Allowance
+from exporter.probing.messages import ABANDONED, BUSY, CANARY, ENCRYPTION_STATE, MISSED, CollectorDone, ToParent
+from exporter.probing.rounds import Rounds
 from exporter.probing.turnstile import Turnstile
 
 BEGIN = "begin"
+FIRST_REST, LONGEST_REST = 60.0, 900.0
+REMEMBERED = 3600.0
+"""Seconds after which an abandoned call is forgotten. The rests keep the threads that one target can hang up
+below ten an hour, however it hangs."""
 
 log = logging.getLogger(__name__)
 
@@ -47,14 +53,21 @@ class Lane:
         self._stopping = False
         self._skipped: Counter[str] = Counter()
         self._worker: _Worker | None = None
+        self._begun = 0.0
+        self._abandoned: list[float] = []
+        self._rest_until = 0.0
+        self._hanging: list[_Worker] = []
 
     def start(self) -> None:
         self._pending = [BEGIN]
         self._worker = self._new_worker()
 
     def offer(self, collector: str) -> None:
-        """Ask for one run of a collector; skipped and counted when the last one has not ended."""
+        """Ask for one run of a collector; skipped and counted when the last one has not ended, or the lane rests."""
         with self._changed:
+            if self._worker is None:
+                self._skipped[ABANDONED] += 1
+                return
             if collector in self._pending or self._running in (collector, BEGIN) or BEGIN in self._pending:
                 self._skipped[BUSY] += 1
                 return
@@ -78,20 +91,52 @@ class Lane:
         """Whether calls that never ended hold so many sessions that this target cannot be measured any more."""
         return self._worker is not None and self._worker.rounds.sessions.out_of_reach
 
+    def hanging(self) -> int:
+        """Abandoned threads whose call has still not ended."""
+        with self._changed:
+            self._hanging = [worker for worker in self._hanging if worker.thread.is_alive()]
+            return len(self._hanging)
+
     def abandon_if_stuck(self) -> bool:
-        """Replace the worker if its current call should have ended; True when that was done."""
+        """Give the worker up if its current call should have ended; True when that was done.
+
+        Also ends a rest that is over, and so is to be called every second or so.
+        """
+        now = self._clock.monotonic()
         with self._changed:
             worker = self._worker
-            if worker is None or self._stopping or not worker.stuck(self._clock.monotonic()):
+            if self._stopping:
+                return False
+            if worker is None:
+                if now >= self._rest_until:
+                    self._worker = self._new_worker()
+                return False
+            if not worker.stuck(now):
                 return False
             worker.abandoned = True
+            self._hanging.append(worker)
             # Should its call end after hours, that time must not use up what its successor lives on.
             worker.rounds.allowance = Allowance(self.settings, self.target)
             self._skipped[ABANDONED] += 1
+            collector, seconds = (CANARY if self._running == CANARY else ENCRYPTION_STATE), now - self._begun
             self._running = None
-            self._worker = self._new_worker()
-        log.warning("a call to the database never ended; its thread is abandoned", extra={"target": self.target.name})
+            rest = self._next_rest(now)
+            self._rest_until = now + rest
+            self._worker = None if rest else self._new_worker()
+        words = "a call to the database never ended"
+        self._emit(
+            CollectorDone(
+                self.target.name, collector, seconds, self._clock.wall(), Reason.TIMEOUT, f"{words}; given up"
+            )
+        )
+        fields = {"target": self.target.name, "collector": collector, "rest_seconds": rest}
+        log.warning(f"{words}; its thread is abandoned", extra=fields)
         return True
+
+    def _next_rest(self, now: float) -> float:
+        self._abandoned = [*(at for at in self._abandoned if now - at < REMEMBERED), now]
+        again = len(self._abandoned) - 2
+        return 0.0 if again < 0 else min(LONGEST_REST, FIRST_REST * 2.0**again)
 
     def stop(self) -> None:
         """Ask the worker to close its session and end; does not wait."""
@@ -101,10 +146,11 @@ class Lane:
 
     def join(self, timeout: float) -> bool:
         """Wait for the worker's end; False when it is still busy."""
-        if self._worker is None:
+        worker = self._worker
+        if worker is None:
             return True
-        self._worker.thread.join(timeout)
-        return not self._worker.thread.is_alive()
+        worker.thread.join(timeout)
+        return not worker.thread.is_alive()
 
     def _new_worker(self) -> _Worker:
         worker = _Worker(self, self._rounds)
@@ -130,7 +176,7 @@ class Lane:
             self._changed.wait_for(lambda: self._pending or self._stopping or worker.abandoned)
             if self._stopping or worker.abandoned:
                 return None
-            self._running = self._pending.pop(0)
+            self._running, self._begun = self._pending.pop(0), self._clock.monotonic()
             return self._running
 
     def run_job(self, rounds: Rounds, job: str) -> None:
@@ -164,6 +210,12 @@ class _Worker:
         self._rng = random.Random()
 
     def set_expiry(self, at: float | None) -> None:
+        """Note when the call that begins must have ended, None: it has.
+
+        Raises `Cancelled` once the worker is abandoned: its successor is at work, and calls nothing beside it.
+        """
+        if at is not None and self.abandoned:
+            raise Cancelled("given up: a call of this session did not end in time")
         self._expiry = at
 
     def stuck(self, now: float) -> bool:
@@ -180,7 +232,8 @@ class _Worker:
                 self._lane.run_job(self.rounds, job)
             except Exception:
                 # A boundary: a defect in one engine must not silence its target for ever.
-                log.exception("unexpected error in a lane", extra={"target": self._lane.target.name, "job": job})
+                if not self.abandoned:
+                    log.exception("unexpected error in a lane", extra={"target": self._lane.target.name, "job": job})
                 self.rounds.close()
-        # Also of an abandoned one whose call ended at last: its sessions are counted until they are closed.
+        # Abandoned or not: a session that got free after all must not keep what it holds, a lock above all.
         self.rounds.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from exporter.domain.model import Operation
@@ -48,7 +49,7 @@ _RANGE = _read(
     short=True,
 )
 _INDEX = _read(
-    "counts the rows of one area by the index, answered as one row",
+    "counts about one row in ten by the index, answered as one row",
     "what reading an index pays, whose pages are encrypted as well",
     short=True,
 )
@@ -105,3 +106,23 @@ CATALOGUE: dict[Operation, OperationFacts] = {
         writes=True,
     ),
 }
+
+
+def markdown(offered: Mapping[str, frozenset[Operation]]) -> str:
+    """The reference of all operations for operators; `offered` tells which engine can do which."""
+    lines = [
+        "# Canary operations",
+        "",
+        "*Generated from the catalogue.* What each operation does on both twins, what it proves, and when it proves",
+        "nothing. `operations` of a target chooses among those that its engine offers. Short operations are bursts that",
+        "take turns with those of other targets; writing ones use scratch tables of constant size beside the twins' data.",
+        "",
+        "| operation | does | proves | proves nothing when | kind | engines |",
+        "|---|---|---|---|---|---|",
+    ]
+    for operation, facts in CATALOGUE.items():
+        kind = ", ".join(["short" if facts.short else "long", *(["writes"] if facts.writes else [])])
+        engines = ", ".join(f"`{name}`" for name, able in sorted(offered.items()) if operation in able) or "none yet"
+        cells = (f"`{operation}`", facts.does, facts.proves, facts.proves_nothing_when, kind, engines)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"

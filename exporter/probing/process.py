@@ -15,6 +15,7 @@ import queue
 import signal
 import sys
 import threading
+from collections.abc import Mapping
 from functools import partial
 from multiprocessing.connection import Connection
 
@@ -30,8 +31,14 @@ BEAT_SECONDS = 1.0
 COLLECT_GARBAGE_EVERY = 60
 QUEUE_LENGTH = 10_000
 STOP_SECONDS = 2.0
-TOO_MANY_ABANDONED = 8
-EXIT_TOO_MANY_ABANDONED = 3
+TOO_MANY_HANGING, TOO_MANY_HANGING_OF_A_LANE = 8, 2
+"""A probe process that holds this many abandoned threads, plus so many for each of its lanes, ends: every start
+costs the healthy targets of the process their sessions, so a few that hang must not bring it about soon."""
+EXIT_TOO_MANY_HANGING = 3
+PATIENCE_WITHOUT_SESSIONS = 3600.0
+"""Seconds that a process lives at least before it ends because hung calls hold all sessions of a target. They may be
+open on the server, so no more are opened; but only the end of the process closes them, and its other targets
+pause for that, so it happens once an hour at most."""
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +90,6 @@ class ProbeProcess:
         self._noise = NullCanary(self._turnstile)
         self._schedule = Schedule()
         self._stopping = threading.Event()
-        self._abandoned = 0
         self._lanes = {
             name: Lane(settings, target, self._turnstile, outbox.put, self._clock, name in assignment.snapshots)
             for name in assignment.targets
@@ -99,6 +105,8 @@ class ProbeProcess:
         # Collections are made between timed sections, never by chance inside one.
         gc.disable()
         gc.freeze()
+        # The first sign of life comes before anything is said about a target.
+        self._outbox.put(Beat(process=self._assignment.process))
         for lane in self._lanes.values():
             lane.start()
         self._schedule.start()
@@ -109,19 +117,10 @@ class ProbeProcess:
             if beats % COLLECT_GARBAGE_EVERY == 0:
                 with self._turnstile.turn():
                     gc.collect()
-            if self._abandoned >= TOO_MANY_ABANDONED:
-                log.error("too many calls never ended; the probe process ends, to be started afresh")
+            if reason := reason_to_end(self._lanes, beats * BEAT_SECONDS):
+                log.error(f"{reason}; the probe process ends, to be started afresh")
                 self._outbox.flush(1.0)
-                return EXIT_TOO_MANY_ABANDONED
-            if exhausted := [name for name, lane in self._lanes.items() if lane.out_of_sessions()]:
-                # Only the end of the process closes them for certain.
-                log.error(
-                    "calls that never ended hold all sessions of budgets.sessions; the probe process ends, to be started "
-                    "afresh",
-                    extra={"target": exhausted[0]},
-                )
-                self._outbox.flush(1.0)
-                return EXIT_TOO_MANY_ABANDONED
+                return EXIT_TOO_MANY_HANGING
         self._close()
         return 0
 
@@ -134,7 +133,6 @@ class ProbeProcess:
             log.warning("the wall clock stepped; all jobs are planned anew", extra={"step_seconds": round(step, 3)})
             self._schedule.realign()
         abandoned = sum(lane.abandon_if_stuck() for lane in self._lanes.values())
-        self._abandoned += abandoned
         self._outbox.put(
             Beat(
                 process=self._assignment.process,
@@ -160,6 +158,18 @@ class ProbeProcess:
         for lane in self._lanes.values():
             lane.join(max(0.0, deadline - self._clock.monotonic()))
         self._outbox.flush(1.0)
+
+
+def reason_to_end(lanes: Mapping[str, Lane], age: float) -> str:
+    """Why only a new process can go on as it should; empty while this one, `age` seconds old, can."""
+    hanging = sum(lane.hanging() for lane in lanes.values())
+    if hanging >= TOO_MANY_HANGING + TOO_MANY_HANGING_OF_A_LANE * len(lanes):
+        return f"{hanging} calls never ended, which is too many"
+    if age >= PATIENCE_WITHOUT_SESSIONS:
+        for name, lane in lanes.items():
+            if lane.out_of_sessions():
+                return f"calls that never ended hold all sessions that budgets.sessions allows on {name}"
+    return ""
 
 
 def _obey(connection: Connection, probe: ProbeProcess) -> None:

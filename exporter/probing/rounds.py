@@ -17,7 +17,8 @@ from exporter.domain.errors import AuthenticationFailed, Blocked, ConnectFailed,
 from exporter.domain.model import Operation, PairFacts, Snapshot, TargetFacts, Tick
 from exporter.engines import registry
 from exporter.engines.base import Engine, Progress, Session
-from exporter.probing.budget import Amounts, Governor, Key
+from exporter.probing.allowance import Allowance
+from exporter.probing.budget import Amounts, Key
 from exporter.probing.canary import ABORTING, Canary
 from exporter.probing.messages import (
     BACK_OFF,
@@ -37,7 +38,7 @@ from exporter.probing.messages import (
     ToParent,
 )
 from exporter.probing.meter import Meter
-from exporter.probing.sessions import HeldSessions, SessionCap
+from exporter.probing.sessions import HeldSessions
 from exporter.probing.turnstile import Turnstile
 from exporter.probing.watched import Watched
 
@@ -75,16 +76,6 @@ class BackOff:
             self._not_before = now + wait * self._rng.uniform(0.75, 1.25)
 
 
-class Allowance:
-    """The budgets of one target, for all rounds that are ever made on it."""
-
-    def __init__(self, settings: Settings, target: TargetSettings) -> None:
-        budgets = settings.budgets_of(target)
-        operations = [(pair.name, operation) for pair in target.pairs for operation in target.canary_operations]
-        self.governor = Governor(Amounts.per_hour(budgets), settings.intervals_of(target).canary, operations)
-        self.sessions = SessionCap(budgets.sessions)
-
-
 class Rounds:
     """The work on one target. Used by one thread at a time."""
 
@@ -106,6 +97,7 @@ class Rounds:
         self._session: Session | None = None
         self._facts: dict[str, PairFacts] = {}
         self._warm: set[str] = set()
+        self._unbuilt: dict[str, str] = {}
         self._back_off = BackOff(settings.intervals_of(target).canary, rng)
         self.allowance = allowance or Allowance(settings, target)
         self.sessions = HeldSessions(self.allowance.sessions, self._engine.sessions_per_pair)
@@ -159,14 +151,18 @@ class Rounds:
         failures: list[tuple[str, Operation, str]] = []
         for number, ((pair, operation), canary) in enumerate(self._canaries.items()):
             progress(f"measuring {operation} on {pair}", number / len(self._canaries))
-            facts = self._ready(session, canary.pair)
+            try:
+                facts = self._ready(session, canary.pair)
+            except Blocked as error:
+                failures.append((pair, operation, str(error)))
+                continue
             if facts is None or not facts.valid:
                 failures.append((pair, operation, self._why_not(pair)))
                 continue
             for tick in canary.units(session, facts, units, seconds):
                 ticks.append(tick)
-                for failure in tick.encrypted.failures + tick.plain.failures:
-                    failures.append((pair, operation, f"failed: {failure}"))
+            if canary.problem:
+                failures.append((pair, operation, canary.problem))
         # Not charged to the budgets of the ticks: it has limits of its own, and happens once an hour at most.
         self._meter.take()
         return Snapshot(self.target.name, started, self._clock.monotonic() - begun, tuple(ticks), tuple(failures))
@@ -193,14 +189,14 @@ class Rounds:
 
     # -- steps ---------------------------------------------------------------------------------------
 
-    def _collect(self, collector: str, work: Callable[[Session], None]) -> None:
+    def _collect(self, collector: str, work: Callable[[Session], str]) -> None:
         begun = self._clock.monotonic()
         if self._session is None and not self._back_off.allows(begun):
             self._skipped[BACK_OFF] += 1
             return
         reason, words = None, ""
         try:
-            work(self._connected())
+            words = work(self._connected())
         except TargetError as error:
             reason, words = error.reason, str(error)
             self._failed(error, connecting=self._session is None)
@@ -230,21 +226,24 @@ class Rounds:
         elif isinstance(error, ConnectFailed):
             self.close()
 
-    def _read_state(self, session: Session) -> None:
+    def _read_state(self, session: Session) -> str:
         """Build and verify all pairs, then read the states; one failure does not hide what else can be found out."""
         first: TargetError | None = None
         for pair in self.target.pairs:
+            self._unbuilt.pop(pair.name, None)
             try:
                 self._build(session, pair, self._building)
             except TargetError as error:
                 if isinstance(error, ABORTING):
                     raise
                 first = first or error
+                self._unbuilt[pair.name] = str(error)
             self._verify(session, pair)
         state = session.encryption_state(STATE_TIMEOUT)
         self._emit(StateRead(self.target.name, state))
         if first is not None:
             raise first
+        return ""
 
     def _build(self, session: Session, pair: PairSettings, progress: Progress) -> None:
         known = self._facts.get(pair.name)
@@ -275,9 +274,12 @@ class Rounds:
             self._warm.add(pair.name)
         return facts
 
-    def _measure_all(self, session: Session) -> None:
-        """One tick of every operation that the budgets allow now. A pair without sessions keeps no other from its turn."""
-        governor, first = self.allowance.governor, None
+    def _measure_all(self, session: Session) -> str:
+        """One tick of every operation that the budgets allow now; what went wrong in the first that did not succeed.
+
+        A pair without sessions keeps no other from its turn.
+        """
+        governor, blocked = self.allowance.governor, None
         for key in governor.order(self._clock.monotonic()):
             if governor.refuses(key, self._clock.monotonic()):
                 self._skipped[BUDGET] += 1
@@ -285,9 +287,15 @@ class Rounds:
             try:
                 self._measure(session, key)
             except Blocked as error:
-                first = first or error
-        if first is not None:
-            raise first
+                blocked = blocked or error
+        if blocked is not None:
+            raise blocked
+        failed = next((canary for canary in self._canaries.values() if canary.problem), None)
+        if failed is None:
+            return ""
+        where = f"{failed.operation} on {failed.pair.name}"
+        # Some engines say so themselves.
+        return failed.problem if failed.problem.startswith(where) else f"{where}: {failed.problem}"
 
     def _measure(self, session: Session, key: Key) -> None:
         """One tick, charged to the budgets whatever becomes of it."""
@@ -327,7 +335,8 @@ class Rounds:
 
     def _why_not(self, pair: str) -> str:
         facts = self._facts.get(pair)
-        return facts.problem if facts is not None else Reason.UNAVAILABLE.value
+        # That a twin is missing is only the consequence of what kept it from being built.
+        return self._unbuilt.get(pair) or (facts.problem if facts is not None else Reason.UNAVAILABLE.value)
 
     def _building(self, what: str, share: float) -> None:
         self._emit(Building(self.target.name, what, share))

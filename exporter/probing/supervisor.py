@@ -16,6 +16,8 @@ from exporter.domain.clock import Clock
 from exporter.probing.messages import Assignment, Beat, Stop, ToParent
 
 CHECK_SECONDS = 0.5
+FROZEN_SECONDS = 1.5
+"""A check that comes this much later than the last one shows that this process did not run in between."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 HEALTHY_AFTER = 60.0
 START_SECONDS = 30.0
@@ -40,9 +42,10 @@ class Probe:
         self.assignment = assignment
         self._clock, self._deliver, self._up_changed = clock, deliver, up_changed
         self.started = self._heard = clock.monotonic()
-        self._alive = False
+        self._alive = self._disowned = False
+        self._assigned = threading.Event()
         ours, theirs = socket.socketpair()
-        with theirs:
+        with ours, theirs:
             # No shell, fixed arguments, no secret among them: the settings travel through the pipe. A
             # session of its own keeps a Ctrl-C at the terminal from reaching it.
             self._child = subprocess.Popen(
@@ -51,11 +54,15 @@ class Probe:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        self._connection: Connection = Connection(ours.detach())
-        with contextlib.suppress(OSError):
-            self._connection.send(assignment)
+            self._connection: Connection = Connection(ours.detach())
         self._listener = threading.Thread(target=self._listen, name=f"probe-{assignment.process}", daemon=True)
-        self._listener.start()
+        try:
+            self._listener.start()
+        except RuntimeError:
+            self._child.kill()
+            self._child.wait()
+            self._connection.close()
+            raise
 
     @property
     def pid(self) -> int:
@@ -75,7 +82,15 @@ class Probe:
     def patience(self, heartbeat_timeout: float) -> float:
         return heartbeat_timeout if self._alive else max(heartbeat_timeout, START_SECONDS)
 
+    def excuse(self) -> None:
+        """Forget the silence until now."""
+        self._heard = self._clock.monotonic()
+
     def ask_to_stop(self) -> None:
+        if not self._assigned.is_set():
+            # It has nothing to close yet, and our end of the pipe may be busy with its assignment.
+            self._child.kill()
+            return
         with contextlib.suppress(OSError):
             self._connection.send(Stop())
 
@@ -88,12 +103,20 @@ class Probe:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._child.wait(1.0)
         self._listener.join(1.0)
+        if self._listener.is_alive():
+            # It is stuck with a message, and must not speak for the successor of this process later on.
+            self._disowned = True
+            self._up_changed(self.assignment.process, False)
         with contextlib.suppress(OSError):
             self._connection.close()
 
     def _listen(self) -> None:
         try:
-            while True:
+            # Here, and not where the process was started: a child that hangs does not read, and a long
+            # list of targets does not fit into the pipe.
+            self._connection.send(self.assignment)
+            self._assigned.set()
+            while not self._disowned:
                 message = self._connection.recv()
                 self._heard = self._clock.monotonic()
                 if not self._alive and isinstance(message, Beat):
@@ -106,7 +129,8 @@ class Probe:
             # A boundary: a message that cannot be read means that the process is not to be trusted.
             log.exception("a probe process sent something unreadable", extra={"probe": self.assignment.process})
             self._child.kill()
-        self._up_changed(self.assignment.process, False)
+        if not self._disowned:
+            self._up_changed(self.assignment.process, False)
 
     def _hand_on(self, message: ToParent) -> None:
         try:
@@ -150,9 +174,10 @@ class Supervisor:
         return self._clock.monotonic() - self._ticked
 
     def stop(self, timeout: float) -> None:
-        """End all processes within `timeout` seconds, by force if they do not listen."""
+        """End all processes within `timeout` seconds, by force if they do not listen; there may be none yet."""
         self._stopping.set()
-        self._thread.join(1.0)
+        if self._thread.is_alive():
+            self._thread.join(1.0)
         probes = list(self._probes.values())
         for probe in probes:
             probe.ask_to_stop()
@@ -161,13 +186,16 @@ class Supervisor:
             probe.end(max(0.0, deadline - self._clock.monotonic()))
 
     def _watch(self) -> None:
+        slept = self._clock.monotonic()
         while not self._stopping.wait(CHECK_SECONDS):
             self._ticked = self._clock.monotonic()
+            if self._ticked - slept > FROZEN_SECONDS:
+                # We were stopped ourselves (a signal, a frozen container) and heard nobody meanwhile.
+                for probe in self._probes.values():
+                    probe.excuse()
             for process in range(len(self.shares)):
-                try:
-                    self._check(process)
-                except OSError as error:
-                    log.error("a probe process cannot be started", extra={"probe": process, "error": str(error)})
+                self._check(process)
+            slept = self._clock.monotonic()
 
     def _check(self, process: int) -> None:
         now = self._clock.monotonic()
@@ -184,11 +212,16 @@ class Supervisor:
             return
         del self._probes[process]
         probe.end(0.0)
-        lived = now - probe.started
-        pause = FIRST_PAUSE if lived > HEALTHY_AFTER else self._pauses.get(process, FIRST_PAUSE)
+        if now - probe.started > HEALTHY_AFTER:
+            self._pauses.pop(process, None)
+        pause = self._next_pause(process, now)
+        log.warning(f"a probe process {words}; it is started again", extra={"probe": process, "pause_seconds": pause})
+
+    def _next_pause(self, process: int, now: float) -> float:
+        pause = self._pauses.get(process, FIRST_PAUSE)
         self._pauses[process] = min(LONGEST_PAUSE, 2 * pause)
         self._not_before[process] = now + pause
-        log.warning(f"a probe process {words}; it is started again", extra={"probe": process, "pause_seconds": pause})
+        return pause
 
     def _start(self, process: int) -> None:
         targets = self.shares[process]
@@ -198,4 +231,10 @@ class Supervisor:
             targets=targets,
             snapshots=frozenset(name for name in targets if self._wants_snapshot(name)),
         )
-        self._probes[process] = Probe(assignment, self._clock, self._deliver, self._up_changed)
+        try:
+            self._probes[process] = Probe(assignment, self._clock, self._deliver, self._up_changed)
+        except (OSError, RuntimeError) as error:
+            # No file descriptors, processes or threads left: that may pass.
+            pause = self._next_pause(process, self._clock.monotonic())
+            fields = {"probe": process, "pause_seconds": pause, "error": str(error)}
+            log.error("a probe process cannot be started; it is tried again", extra=fields)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import TypeVar
 
 from exporter.config.schema import PairSettings
 from exporter.domain.clock import Clock
+from exporter.domain.errors import Cancelled
 from exporter.domain.model import EncryptionState, Execution, Operation, PairFacts, Slot, StandbyState, TargetFacts
 from exporter.engines.base import Engine, Prepared, Progress, Session
 
+CLOSE_SECONDS = 1.0
 GRACE = 2.0
 """Seconds past its own deadline after which a call is held to be stuck for good."""
 
@@ -17,7 +20,10 @@ T = TypeVar("T")
 
 
 class Watched:
-    """Wraps the calls of a `Session`; `expires(at)` hears when a call must have ended, None when it has."""
+    """Wraps the calls of a `Session`; `expires(at)` hears when a call must have ended, None when it has.
+
+    What `expires` raises keeps a call from being made.
+    """
 
     def __init__(self, expires: Callable[[float | None], None], clock: Clock) -> None:
         self._expires, self._clock = expires, clock
@@ -53,7 +59,13 @@ class Watched:
         return self._bounded(timeout, lambda: self._inner.standbys(timeout))
 
     def close(self) -> None:
-        self._bounded(1.0, self._inner.close)
+        # Whoever refuses further calls (`Cancelled`) has nothing against the end of the session.
+        with contextlib.suppress(Cancelled):
+            self._expires(self._clock.monotonic() + CLOSE_SECONDS + GRACE)
+        try:
+            self._inner.close()
+        finally:
+            self._expires(None)
 
     @property
     def _inner(self) -> Session:

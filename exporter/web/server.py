@@ -10,9 +10,11 @@ import asyncio
 import contextlib
 import errno
 import logging
+import resource
 import socket
 import threading
 from email.utils import formatdate
+from typing import Any
 
 from uvicorn import Config
 from uvicorn.server import ServerState
@@ -26,6 +28,15 @@ STOP_GRACE = 0.5
 """Seconds that answers under way get when the server stops."""
 
 _BACKLOG = 512
+_ACCEPTED_AT_ONCE = 16
+"""Connections taken in one turn of the loop, before those that are too many are closed again."""
+
+SPARE_DESCRIPTORS = 48 + _ACCEPTED_AT_ONCE
+"""File descriptors that are not for connections: history, probe processes, standard streams, files of the moment."""
+
+FEWEST_CONNECTIONS = 4
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_SAID_AT_MOST_EVERY = 60.0
 _log = logging.getLogger(__name__)
 
 
@@ -83,7 +94,7 @@ class WebServer:
     def __init__(self, state: AppState, settings: WebSettings, sock: socket.socket) -> None:
         self._sock = sock
         self._address = sock.getsockname()
-        self._door = Door(settings.max_connections, settings.header_timeout)
+        self._door = Door(room_for(settings.max_connections), settings.header_timeout)
         self._config = Config(
             build_app(state),
             http=LimitedConnection,
@@ -154,16 +165,54 @@ class WebServer:
 
     async def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
         self._config.load()
+        loop.set_exception_handler(_Exhaustion())
         state = ServerState()
         server = await loop.create_server(
-            lambda: LimitedConnection(self._config, state, {}, self._door), sock=self._sock, backlog=_BACKLOG
+            lambda: LimitedConnection(self._config, state, {}, self._door), sock=self._sock, backlog=_ACCEPTED_AT_ONCE
         )
+        # What the loop takes at once is no limit for those that wait.
+        self._sock.listen(_BACKLOG)
         self._running.set()
         dates = asyncio.create_task(_keep_date(state))
         await self._stopping.wait()
         dates.cancel()
         server.close()
         await _say_goodbye(state, self._door)
+
+
+def room_for(connections: int) -> int:
+    """How many of so many connections there are file descriptors for; raises the soft limit of this process if need be."""
+    wanted = connections + SPARE_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return connections
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    room = max(FEWEST_CONNECTIONS, allowed - SPARE_DESCRIPTORS)
+    if room < connections:
+        _log.warning(
+            "only %d connections at once, not %d: this process may have %d open files (ulimit -n)",
+            room,
+            connections,
+            allowed,
+        )
+    return min(room, connections)
+
+
+class _Exhaustion:
+    """Exception handler of the loop. asyncio tells of every single connection that the system has no means for,
+    hundreds of times a second; whoever can connect could fill the log. Once a minute is enough."""
+
+    def __init__(self) -> None:
+        self._said = -_SAID_AT_MOST_EVERY
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in _EXHAUSTED:
+            loop.default_exception_handler(context)
+        elif loop.time() - self._said >= _SAID_AT_MOST_EVERY:
+            self._said = loop.time()
+            _log.error("connections wait: the system gives no means for more", extra={"error": str(error)})
 
 
 async def _keep_date(state: ServerState) -> None:

@@ -17,6 +17,9 @@ from exporter.engines.fake.settings import Fault, Side
 from exporter.engines.fake.settings import Target as FakeTarget
 from exporter.engines.sqlite.settings import Pair
 from exporter.engines.sqlite.settings import Target as SqliteTarget
+from exporter.probing.operations import CATALOGUE
+
+COMMITTING = {Operation.INSERT_BATCH, Operation.UPDATE_BATCH, Operation.DELETE_REPLENISH}
 
 ENDLESS = """
 DROP TABLE phonebook;
@@ -158,6 +161,7 @@ def test_facts_name_the_database_and_what_can_be_counted(session):
     assert facts.version
     assert facts.decrypt_unit in {"block", "value"}
     assert facts.decrypt_source in {"counter", "proxy"}
+    assert facts.block_bytes in {2**power for power in range(9, 17)}
     assert facts.clock in {"client", "server"}
 
 
@@ -221,14 +225,14 @@ def test_both_twins_answer_alike_and_report_what_they_did(case, session):
                 assert isinstance(run, Execution)
                 assert min(run.execute_seconds, run.fetch_seconds, run.commit_seconds) >= 0.0
                 assert run.duration > 0.0
-                assert (run.commit_seconds > 0.0) == (operation is Operation.INSERT_BATCH)
+                assert (run.commit_seconds > 0.0) == (operation in COMMITTING)
 
 
 def test_a_key_chooses_the_row(case, session):
     pair = case.target.pairs[0]
-    answers = {session.run(pair, Slot.A, Operation.POINT_SELECT, key, 5.0).answer for key in range(50)}
-
-    assert len(answers) == 50
+    for operation in {Operation.POINT_SELECT, Operation.POINT_SELECT_COLD} & set(operations(case)):
+        answers = {session.run(pair, Slot.A, operation, key, 5.0).answer for key in range(50)}
+        assert len(answers) == 50
 
 
 def test_only_the_encrypted_twin_decrypts_and_encrypts(case, session):
@@ -247,8 +251,43 @@ def test_only_the_encrypted_twin_decrypts_and_encrypts(case, session):
 
 
 def test_an_operation_that_is_not_listed_is_refused(case, session):
-    with pytest.raises(Unsupported):
-        session.run(case.target.pairs[0], Slot.A, "vacuum", 0, 5.0)
+    for operation in {*Operation, "vacuum"} - set(operations(case)):
+        with pytest.raises(Unsupported):
+            session.run(case.target.pairs[0], Slot.A, operation, 0, 5.0)
+
+
+def test_writing_changes_nothing_that_is_read(case, session):
+    """Whatever the order: a written batch finds what it needs, and reading answers as before."""
+    pair = case.target.pairs[0]
+    session.prepare(pair, 5.0)
+    facts = session.verify(pair, 5.0)
+    reading = [operation for operation in operations(case) if not CATALOGUE[operation].writes]
+
+    def answers():
+        return [session.run(pair, slot, operation, 5, 5.0).answer for operation in reading for slot in Slot]
+
+    before = answers()
+    for order in (operations(case), operations(case)[::-1]):
+        for operation in order:
+            assert len({session.run(pair, slot, operation, 6, 5.0).answer for slot in Slot}) == 1, operation
+    assert answers() == before
+    assert session.verify(pair, 5.0) == facts
+
+
+def test_every_operation_that_writes_encrypts_on_the_encrypted_twin(case, session):
+    pair = case.target.pairs[0]
+    session.prepare(pair, 5.0)
+    for operation in operations(case):
+        encrypts = [session.run(pair, slot, operation, 9, 5.0).work.encrypts for slot in Slot]
+        assert (encrypts[0] > 0) == CATALOGUE[operation].writes, operation
+
+
+def test_every_cold_operation_decrypts_each_time(case, session):
+    pair = case.target.pairs[0]
+    session.prepare(pair, 5.0)
+    for operation in operations(case):
+        if operation.endswith("_cold"):
+            assert all(session.run(pair, Slot.A, operation, 9, 5.0).work.decrypts > 0 for _ in range(3)), operation
 
 
 def test_an_unusable_twin_is_a_fact_and_its_runs_fail_while_the_other_works(case, opened):
@@ -283,7 +322,8 @@ def test_a_deadline_that_is_too_short_for_any_query_is_kept(case, session):
             session.run(pair, Slot.A, operation, 0, 1e-7)
 
     assert session.verify(pair, 5.0).valid
-    assert session.run(pair, Slot.A, Operation.INSERT_BATCH, 0, 5.0).duration > 0
+    for operation in operations(case):
+        assert session.run(pair, Slot.A, operation, 0, 5.0).duration > 0
 
 
 def test_closing_ends_a_running_query_at_once(case, opened):

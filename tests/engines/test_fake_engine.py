@@ -72,12 +72,24 @@ def test_work_is_as_scripted_and_unknown_stays_unknown():
     assert (unknown.decrypts, unknown.cpu_seconds) == (None, None)
 
 
+@pytest.mark.parametrize("operation", list(Operation))
+def test_each_operation_spends_its_time_on_what_it_is(operation):
+    """What commits has a commit and fetches nothing; what writes encrypts; a checkpoint does it without a commit."""
+    session, pair, _ = opened()
+    run = session.run(pair, Slot.A, operation, 0, 1.0)
+    commits = operation in (Operation.INSERT_BATCH, Operation.UPDATE_BATCH, Operation.DELETE_REPLENISH)
+
+    assert (run.commit_seconds > 0, run.fetch_seconds > 0) == (commits, not commits)
+    assert run.work.encrypts == (10 if commits or operation is Operation.CHECKPOINT else 0)
+
+
 def test_nothing_countable_is_said_by_the_facts():
     nothing = Side(encrypted=True, decrypts=None)
     session, _, _ = opened(a=nothing, b=nothing)
 
     assert session.facts().decrypt_unit is None
     assert session.facts().decrypt_source is None
+    assert session.facts().block_bytes is None
 
 
 def test_different_data_gives_different_digests_and_answers():

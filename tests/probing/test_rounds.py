@@ -8,7 +8,7 @@ import pytest
 from exporter.config.schema import BudgetSettings, PairSettings, Settings
 from exporter.domain.clock import FakeClock
 from exporter.domain.errors import Reason
-from exporter.domain.model import Phase
+from exporter.domain.model import Operation, Phase
 from exporter.engines.fake.engine import Engine as FakeEngine
 from exporter.engines.fake.engine import Session as FakeSession
 from exporter.engines.fake.settings import Fault, Side, Target
@@ -261,3 +261,36 @@ def test_an_invalid_pair_is_named_in_the_snapshot_and_not_measured(said):
     assert {words for _, _, words in done.snapshot.failures} == {
         "one twin must be encrypted and the other plain, but both are encrypted"
     }
+
+
+def test_what_a_tick_failed_of_is_said_in_words_and_over_when_it_succeeds(said):
+    """A reason alone tells nobody what to do."""
+    orders = said(faults=(Fault(kind="error", reason=Reason.BLOCKED, last=200),))
+    orders.rounds.canary()
+    failed = orders.of(CollectorDone)[-1]
+    assert failed.reason is None
+    assert failed.words == "point_select on scripted: scripted error of run"
+
+    for _ in range(40):
+        orders.rounds.canary()
+    assert orders.of(CollectorDone)[-1].words == ""
+
+
+def test_a_snapshot_names_each_failed_operation_once_and_in_words(said):
+    orders = said(faults=(Fault(kind="error", reason=Reason.BLOCKED),))
+    orders.rounds.begin(snapshot=True)
+
+    (done,) = orders.of(SnapshotDone)
+    assert done.snapshot.failures == (
+        ("scripted", Operation.POINT_SELECT, "scripted error of run"),
+        ("scripted", Operation.FULL_SCAN, "scripted error of run"),
+    )
+
+
+def test_a_pair_that_could_not_be_built_is_not_called_missing(said):
+    fault = Fault(kind="error", call="provision", reason=Reason.UNAVAILABLE)
+    orders = said(b=Side(encrypted=True), faults=(fault,))
+    orders.rounds.begin(snapshot=True)
+
+    (done,) = orders.of(SnapshotDone)
+    assert {words for _, _, words in done.snapshot.failures} == {"scripted error of provision"}

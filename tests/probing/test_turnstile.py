@@ -34,3 +34,24 @@ def test_a_hung_holder_does_not_block_others_but_marks_them():
         assert other.contended
     with turnstile.turn() as later:
         assert not later.contended
+
+
+def test_a_turn_that_never_ends_stops_counting_as_one():
+    """One hung call would spoil every short measurement of the process, for ever."""
+    turnstile = Turnstile(longest_wait=0.01, longest_turn=0.05)
+    hung = turnstile.turn()
+    hung.__enter__()
+    spoiled = 0
+    while True:
+        with turnstile.turn() as turn:
+            if not turn.contended:
+                break
+        spoiled += 1
+        assert spoiled < 1000
+
+    assert spoiled >= 1
+    with turnstile.turn() as inside, turnstile.turn() as other:
+        assert (inside.contended, other.contended) == (False, True)
+    hung.__exit__(None, None, None)
+    with turnstile.turn() as turn:
+        assert not turn.contended

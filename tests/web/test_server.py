@@ -215,3 +215,62 @@ def test_many_starts_and_stops_leave_nothing_behind(serve: Any) -> None:
         server.start()
         assert server.stop(5.0)
     assert (open_files(), threading.active_count()) == before
+
+
+FEW = """
+import resource, socket, sys, time
+from exporter import logs
+from exporter.config.schema import WebSettings
+from exporter.web.pages.landing import Landing
+from exporter.web.routes import AppState
+from exporter.web.server import WebServer, bind
+
+soft, hard = (int(number) for number in sys.argv[1:])
+resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+logs.configure()
+pages = type("Pages", (), {"current": lambda self: None, "fresh": lambda self: False})()
+sock = bind("127.0.0.1", 0)
+server = WebServer(AppState(pages, lambda: (True, ""), lambda: (True, ""), lambda: Landing("0", 0.0, 0.0)), WebSettings(), sock)
+server.start()
+print(sock.getsockname()[1], resource.getrlimit(resource.RLIMIT_NOFILE)[0], flush=True)
+taken = [open("/dev/null") for _ in range(int(sys.stdin.readline()))]
+print("taken", flush=True)
+sys.stdin.readline()
+"""
+
+
+def with_descriptors(soft: int, hard: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", FEW, str(soft), str(hard)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def test_without_descriptors_for_connections_the_log_is_not_flooded() -> None:
+    """Every client that waited was a traceback, thousands of them a second."""
+    with with_descriptors(64, 64) as child, contextlib.ExitStack() as clients:
+        assert child.stdin
+        assert child.stdout
+        port, _ = child.stdout.readline().split()
+        # Whatever else the process has open leaves it none for connections.
+        child.stdin.write("40\n")
+        child.stdin.flush()
+        assert child.stdout.readline() == "taken\n"
+        for _ in range(100):
+            clients.enter_context(socket.create_connection(("127.0.0.1", int(port)), timeout=30))
+        time.sleep(2.5)  # as long as asyncio needs for two further attempts
+        _, words = child.communicate("\n", timeout=60)
+
+    lines = words.splitlines()
+    assert len(lines) <= 3, lines[:10]
+    assert [line for line in lines if "the system gives no means for more" in line]
+    assert [line for line in lines if "ulimit -n" in line]
+
+
+def test_the_soft_limit_of_descriptors_is_raised_as_far_as_connections_need_it() -> None:
+    with with_descriptors(64, 1000) as child:
+        assert child.stdout
+        soft = int(child.stdout.readline().split()[1])
+        _, words = child.communicate("0\n\n", timeout=60)
+
+    assert WebSettings().max_connections < soft <= 1000
+    assert words == ""

@@ -34,6 +34,10 @@ BLOCK_BYTES = 8192
 """Size of the pretended blocks."""
 _EXECUTE_SHARE = 0.75  # of a latency; the rest is fetching, or the commit of a writing operation
 
+_COMMITTING = frozenset({Operation.INSERT_BATCH, Operation.UPDATE_BATCH, Operation.DELETE_REPLENISH})
+_WRITING = _COMMITTING | {Operation.CHECKPOINT}
+_SCANS = frozenset({Operation.FULL_SCAN, Operation.FULL_SCAN_COLD})
+
 _ERRORS: dict[Reason, type[TargetError]] = {kind.reason: kind for kind in TargetError.__subclasses__()}
 _never = threading.Event()
 
@@ -118,12 +122,12 @@ class Session:
         latency = side.latency * math.exp(self._life.latencies[slot].gauss(0.0, side.spread))
         duration = self._take(latency, timeout)
         first, rest = duration * _EXECUTE_SHARE, duration * (1 - _EXECUTE_SHARE)
-        writes = operation is Operation.INSERT_BATCH
+        commits = operation in _COMMITTING
         return Execution(
             execute_seconds=first,
-            fetch_seconds=0.0 if writes else rest,
-            commit_seconds=rest if writes else 0.0,
-            work=self._work(side, latency, writes),
+            fetch_seconds=0.0 if commits else rest,
+            commit_seconds=rest if commits else 0.0,
+            work=self._work(side, latency, operation in _WRITING),
             answer=(1, self._checksum(side, operation, key)),
         )
 
@@ -159,9 +163,9 @@ class Session:
         )
 
     def _checksum(self, side: Side, operation: Operation, key: int) -> int:
-        """Like a database's: a point read depends on its row, a batch on its rows, a scan only on the data."""
-        part: dict[Operation, int] = {Operation.POINT_SELECT: key % ROWS, Operation.INSERT_BATCH: key}
-        return zlib.crc32(repr((side.digest, operation.value, part.get(operation, 0))).encode())
+        """Like a database's: a scan depends only on the data, a batch on what is written, all others on a row."""
+        part = 0 if operation in _SCANS else key if operation in _WRITING else key % ROWS
+        return zlib.crc32(repr((side.digest, operation.value, part)).encode())
 
     def _take(self, latency: float, timeout: float) -> float:
         """Spend the time of a query if it is real; its duration in seconds."""

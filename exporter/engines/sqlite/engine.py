@@ -31,10 +31,11 @@ from exporter.engines.sqlite.files import ENGINE_VERSION, Connections, Identity,
 from exporter.engines.sqlite.key import KeyFile
 from exporter.engines.sqlite.lock import ScratchLock
 from exporter.engines.sqlite.memory import keep_freed_memory
-from exporter.engines.sqlite.operations import OPERATIONS, OpenTwin, open_twin
+from exporter.engines.sqlite.operations import OPERATIONS, WRITING
 from exporter.engines.sqlite.phonebook import PAGE_SIZE
-from exporter.engines.sqlite.provisioning import Builder, Twins, leftovers, slots_to_build
+from exporter.engines.sqlite.provisioning import Builder, Twins, leftovers, slots_to_build, slots_to_extend
 from exporter.engines.sqlite.settings import Pair, Target
+from exporter.engines.sqlite.twin import OpenTwin, open_twin
 from exporter.engines.sqlite.verification import verify_pair
 
 _LOCK_PATIENCE_SECONDS = 2.0
@@ -76,16 +77,19 @@ class Session:
         with self._call(timeout, "provision"):
             twins = self._twins_of(pair)
             self._let_go_of_stale()
-            slots = slots_to_build(twins, self._connections)
-            if not slots and not leftovers(twins, self._keys):
+            build = slots_to_build(twins, self._connections)
+            if not build and not slots_to_extend(twins, self._connections) and not leftovers(twins, self._keys):
                 return
             self._make_directory()
             self._lock.acquire(min(_LOCK_PATIENCE_SECONDS, self._guard.remaining))
             # Whoever held the lock until now may have built them.
-            slots = slots_to_build(twins, self._connections)
-            for slot in slots:
+            build = slots_to_build(twins, self._connections)
+            extend = [slot for slot in slots_to_extend(twins, self._connections) if slot not in build]
+            for slot in (*build, *extend):
                 self._let_go_of((pair.name, slot))
-            Builder(twins, self._connections, self._keys, self._guard).build(slots, progress)
+            builder = Builder(twins, self._connections, self._keys, self._guard)
+            builder.extend(extend)
+            builder.build(build, progress)
 
     def verify(self, pair: PairSettings, timeout: float) -> PairFacts:
         """See `engines.base.Session`. Reads 2 MiB of raw bytes and the table of each twin, 0.1 s for 200 000 rows."""
@@ -93,7 +97,7 @@ class Session:
             twins = self._twins_of(pair)
             self._let_go_of_stale()
             for slot in Slot:
-                self._verified[pair.name, slot] = identity(twins.path(slot))
+                self._verified[pair.name, slot] = _seen(twins.path(slot))
             return verify_pair(twins, self._connections)
 
     def prepare(self, pair: PairSettings, timeout: float) -> Prepared:
@@ -104,7 +108,7 @@ class Session:
             connects = sum(self._open(twins, slot) for slot in Slot)
             for slot in Slot:
                 held = self._twins[pair.name, slot]
-                now = held.identity if isinstance(held, OpenTwin) else identity(twins.path(slot))
+                now = held.identity if isinstance(held, OpenTwin) else _seen(twins.path(slot))
                 changed |= {(pair.name, slot)} if self._verified.get((pair.name, slot), now) != now else set()
             seconds = time.monotonic() - started if connects else 0.0
             return Prepared(connects, seconds, any(name == pair.name for name, _ in changed))
@@ -120,7 +124,7 @@ class Session:
             twin = self._twins[pair.name, slot]
             if isinstance(twin, TargetError):
                 raise twin
-            if operation is Operation.INSERT_BATCH:
+            if operation in WRITING:
                 self._lock.acquire(min(_LOCK_PATIENCE_OF_A_RUN_SECONDS, self._guard.remaining))
                 if identity(twin.path) != twin.identity:
                     # A write-ahead log goes by the name of its file: ours would be applied to the new file.
@@ -134,7 +138,7 @@ class Session:
             for pair in self._target.pairs:
                 for slot in Slot:
                     path = self._twins_of(pair).path(slot)
-                    found = identity(path)
+                    found = _seen(path)
                     if found is None:
                         continue
                     counts["plain" if found.plain else "encrypted"] += 1
@@ -213,9 +217,7 @@ class Session:
         """Close twins whose file is no longer the one under its name, all of them before any is opened again:
         connections to one file by two names would use two write-ahead logs."""
         stale = {
-            key
-            for key, twin in self._twins.items()
-            if isinstance(twin, OpenTwin) and identity(twin.path) != twin.identity
+            key for key, twin in self._twins.items() if isinstance(twin, OpenTwin) and _seen(twin.path) != twin.identity
         }
         for key in stale:
             self._let_go_of(key)
@@ -233,6 +235,14 @@ class Session:
         self._twins.clear()
         self._connections.close_all()
         self._lock.release()
+
+
+def _seen(path: Path) -> Identity | None:
+    """Who the file is now; None also when it cannot be looked at, which verification then puts into words."""
+    try:
+        return identity(path)
+    except (apsw.Error, OSError, Unavailable):
+        return None
 
 
 class Engine:

@@ -8,6 +8,7 @@ take away the write-ahead log under our feet.
 from __future__ import annotations
 
 import contextlib
+import stat
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from urllib.parse import quote
 
 import apsw
 
-from exporter.domain.errors import KeystoreFailed, QueryFailed
+from exporter.domain.errors import KeystoreFailed, QueryFailed, Unavailable
 from exporter.domain.model import Slot
 from exporter.engines.sqlite.failures import translated
 from exporter.engines.sqlite.key import KeyFile
@@ -46,11 +47,15 @@ class Identity:
 
 
 class RawFile:
-    """Read-only access to the bytes on disk, for use in a `with` statement."""
+    """Read-only access to the bytes on disk, for use in a `with` statement. Raises apsw.Error, OSError, `Unavailable`."""
 
     def __init__(self, path: Path) -> None:
+        # Opening a pipe would hang, and the whole process with it.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise Unavailable(f"{path} is not a file; move it away")
         flags = [apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_MAIN_DB, 0]
-        self._file = apsw.VFSFile("unix", str(path.absolute()), flags)
+        # SQLite itself would follow a link only where it opens a database.
+        self._file = apsw.VFSFile("unix", str(path.resolve()), flags)
         self.size = self._file.xFileSize()
 
     def read(self, amount: int, offset: int = 0) -> bytes:

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import secrets
+import stat
 from pathlib import Path
 
 from exporter.domain.errors import KeystoreFailed
@@ -44,6 +45,9 @@ class KeyFile:
     def read(self) -> Key:
         """The key. Raises `KeystoreFailed`, which names the file and never shows its content."""
         try:
+            if not stat.S_ISREG(self.path.stat().st_mode):
+                # Whoever reads a pipe waits for its writer.
+                raise KeystoreFailed(f"the key file {self.path} is not a file")
             with self.path.open("rb") as file:
                 text = file.read(_LONGEST).decode("ascii", "replace").strip().lower()
         except FileNotFoundError:

@@ -32,7 +32,10 @@ class ScratchLock:
         Raises `Blocked`, which names the process that holds it, and OSError where the file cannot be made.
         """
         if self._file is not None:
-            return
+            if self._is_ours(self._file):
+                return
+            # Its directory was removed or exchanged: what we hold keeps nobody away any more.
+            self.release()
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             self._wait(file, time.monotonic() + patience)
@@ -42,6 +45,12 @@ class ScratchLock:
             os.close(file)
             raise
         self._file = file
+
+    def _is_ours(self, file: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(file), self._path.stat())
+        except OSError:
+            return False
 
     def _wait(self, file: int, deadline: float) -> None:
         while True:

@@ -23,8 +23,10 @@ KNOWN_NAMES = tuple(
     f"KnownSubscriberName{end}" for end in ("Alpha", "Bravo", "Delta", "Hotel", "India", "Oscar", "Romeo", "Tango")
 )
 BATCH_ROWS = 500
+FIRST_AREA, AREAS = 1000, 9000
+"""Areas are numbered from the first, all with about as many rows."""
 
-_REGIONS = ("north", "east", "south", "west", "centre", "islands")
+REGIONS = ("north", "east", "south", "west", "centre", "islands")
 _LETTERS = bytes(65 + byte % 26 for byte in range(256))
 _KNOWN_EVERY = 64
 
@@ -56,8 +58,8 @@ def row(number: int) -> Row:
     return (
         number,
         name,
-        _REGIONS[digest[24] % len(_REGIONS)],
-        1000 + int.from_bytes(digest[25:29], "big") % 9000,
+        REGIONS[digest[24] % len(REGIONS)],
+        FIRST_AREA + int.from_bytes(digest[25:29], "big") % AREAS,
         telephone,
     )
 

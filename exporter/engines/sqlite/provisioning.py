@@ -1,7 +1,8 @@
 """Builds the twins: each in a temporary file that gets its name only when it is complete and on disk.
 
 Whenever the process is killed, a twin is therefore either not there or whole; what is left over are
-temporary files, which the next run removes. Files that we did not make are never touched.
+temporary files, which the next run removes. Files that we did not make are never touched. A twin of an
+earlier version that only lacks a scratch table gets it in place.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from exporter.domain.errors import DeadlineExceeded, KeystoreFailed, Verificatio
 from exporter.domain.model import Phase, Slot
 from exporter.engines.base import Progress
 from exporter.engines.deadline import Guard
-from exporter.engines.sqlite import phonebook
+from exporter.engines.sqlite import phonebook, scratch
 from exporter.engines.sqlite.failures import translated
 from exporter.engines.sqlite.files import SIDE_FILES, Connections, identity, twin_path
 from exporter.engines.sqlite.key import KeyFile, sync_directory
@@ -75,6 +76,23 @@ def _is_outdated(twins: Twins, slot: Slot, connections: Connections) -> bool:
     return (cipher is None) != (wanted is None) and noted.get("phase") != twins.pair.phase
 
 
+def slots_to_extend(twins: Twins, connections: Connections) -> list[Slot]:
+    """Slots whose file is as it shall be but for the scratch table that an earlier version did not make.
+
+    For files that `slots_to_build` does not name; raises the same, and changes nothing.
+    """
+    return [slot for slot in Slot if twins.path(slot).exists() and _lacks_scratch(twins.path(slot), connections)]
+
+
+def _lacks_scratch(path: Path, connections: Connections) -> bool:
+    connection, _ = connections.open(path)
+    try:
+        with translated(str(path)):
+            return not scratch.is_there(connection)
+    finally:
+        connections.close(connection)
+
+
 def leftovers(twins: Twins, keys: KeyFile) -> list[Path]:
     """Temporary files of a killed run, of this pair and of the key (of a key elsewhere: that is not our folder)."""
     found = list(twins.directory.glob(f".{twins.pair.name}.*.db.*.tmp*"))
@@ -103,6 +121,17 @@ class Builder:
             report = _Report(what, progress, done / len(slots), 1 / len(slots))
             self._build_one(slot, cipher, report)
         progress(f"twins of {self.twins.pair.name} are complete", 1.0)
+
+    def extend(self, slots: list[Slot]) -> None:
+        """Give the twins in `slots` the scratch table that they lack; killed meanwhile, the next run completes it."""
+        for slot in slots:
+            path = self.twins.path(slot)
+            connection, _ = self.connections.open(path)
+            try:
+                with translated(f"cannot extend {path}"):
+                    scratch.repaired(connection)
+            finally:
+                self.connections.close(connection)
 
     def _ensure_key(self) -> None:
         """Make the key if there is none; never while a file is there that only a lost key can open."""
@@ -150,6 +179,7 @@ class Builder:
             connection.executemany(phonebook.INSERT, phonebook.rows(first, last))
             report(last / count * _ROWS_SHARE)
         connection.execute(phonebook.INDEX)
+        scratch.repaired(connection)
         report(0.95)
         notes = {
             "marker": phonebook.MARKER,

@@ -73,9 +73,9 @@ def _twin(twins: Twins, slot: Slot, connections: Connections) -> TwinFacts:
     path = twins.path(slot)
     encrypted: bool | None = None
     try:
-        if not path.exists():
-            return TwinFacts(slot, None, problem=f"{path} is missing")
         with translated(str(path)):
+            if not path.exists():
+                return TwinFacts(slot, None, problem=f"{path} is missing")
             evidence = gather(path, connections)
             encrypted = evidence.encrypted
             if evidence.contradiction:

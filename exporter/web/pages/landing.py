@@ -154,7 +154,7 @@ def _overhead(landing: Landing) -> str:
         cost = landing.costs.get((target, pair), "")
         group = (
             f'<tr class="group"><th colspan="9" scope="rowgroup">{escape(target)}<span>{escape(pair)}</span>'
-            f"{f'<span>{escape(cost)}</span>' if cost else ''}</th></tr>"
+            f"{f'<span class={chr(34)}cost{chr(34)}>{escape(cost)}</span>' if cost else ''}</th></tr>"
         )
         bodies.append(f"<tbody>{group}{''.join(_overhead_row(row, scale, landing.threshold) for row in rows)}</tbody>")
     heads = (
@@ -186,13 +186,13 @@ def _overhead_row(row: OverheadRow, scale: Scale, threshold: float) -> str:
 
 
 def _rate(words: str) -> str:
-    return f'<span class="interval">{escape(words)}</span>' if words else ""
+    return f'<span class="interval rate">{escape(words)}</span>' if words else ""
 
 
 def _source(row: OverheadRow) -> str:
     if not row.source:
         return UNKNOWN
-    samples = "" if row.samples is None else f", 2\u00a0×\u00a0{formats.count(row.samples)} samples"
+    samples = "" if row.samples is None else f"<br>2\u00a0×\u00a0{formats.count(row.samples)}\u00a0samples"
     return f'<span class="soft">{escape(row.source)}{samples}</span>'
 
 

@@ -29,7 +29,7 @@ table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nu
 caption { text-align: left; padding: 16px 20px 12px; }
 caption b { font-size: 17px; display: block; }
 caption span { color: var(--soft); font-size: 13px; }
-th, td { text-align: left; padding: 9px 12px; vertical-align: middle; }
+th, td { text-align: left; padding: 9px; vertical-align: middle; }
 th:first-child, td:first-child { padding-left: 20px; }
 th:last-child, td:last-child { padding-right: 20px; }
 thead th { font-size: 12px; font-weight: 600; color: var(--soft); border-bottom: 1px solid var(--line);
@@ -41,8 +41,10 @@ tr.group th span { font-weight: 400; color: var(--soft); margin-left: 8px; }
 tbody + tbody tr:first-child > * { border-top: 1px solid var(--line); }
 .number { text-align: right; white-space: nowrap; }
 .op { font-weight: 500; white-space: nowrap; }
+.rate { font-weight: 400; white-space: normal; min-width: 12ch; }
+tr.group th span.cost { float: right; }
 .soft { color: var(--soft); font-size: 13px; }
-.from { min-width: 108px; line-height: 1.35; } td.picture { padding-left: 4px; padding-right: 4px; }
+.from { white-space: nowrap; line-height: 1.35; } td.picture { padding-left: 4px; padding-right: 4px; }
 .big { font-weight: 650; }
 .interval { display: block; color: var(--soft); font-size: 12.5px; line-height: 1.35; }
 .muted .big { font-weight: 400; color: var(--soft); }
@@ -69,7 +71,7 @@ tbody + tbody tr:first-child > * { border-top: 1px solid var(--line); }
 footer { padding-bottom: 40px; color: var(--soft); font-size: 14px; display: flex; flex-wrap: wrap; gap: 4px 20px; }
 a { color: var(--good); text-underline-offset: 3px; }
 footer span { margin-left: auto; }
-@media (max-width: 860px) {
+@media (max-width: 1120px) {
   main, header, footer { padding-left: 14px; padding-right: 14px; }
   header { padding-top: 20px; } header .since, footer span { margin-left: 0; width: 100%; }
   thead { position: absolute; left: -9999px; }
@@ -82,7 +84,7 @@ footer span { margin-left: auto; }
     justify-items: start; }
   td[data-label]::before { content: attr(data-label); color: var(--soft); font-size: 13px; }
   .number { text-align: left; } td.picture, td.dash:not(.keep) { display: none; }
-  .op { font-weight: 650; }
+  .op { font-weight: 650; } tr.group th span.cost { float: none; display: block; margin-left: 0; }
   .words { max-width: none; } caption { padding: 14px 16px 10px; }
   .legend li { display: block; }
 }

@@ -1,14 +1,16 @@
 """Sessions on small twins in a folder of their own, closed at the end of the test."""
 
 import shutil
+from contextlib import contextmanager
 
 import pytest
 
 from exporter.domain.model import Operation, Slot
 from exporter.engines.sqlite.engine import Engine
-from exporter.engines.sqlite.files import Connections
+from exporter.engines.sqlite.files import Connections, identity
 from exporter.engines.sqlite.key import KeyFile
 from exporter.engines.sqlite.settings import Pair, Target
+from exporter.engines.sqlite.twin import open_twin
 
 ROWS = 3000
 
@@ -47,6 +49,26 @@ class Place:
         pairs = (self.pair.model_copy(update=pair or {}),)
         self.target = self.target.model_copy(update={"pairs": pairs, **settings})
 
+    def path(self, slot):
+        return self.encrypted if slot is Slot.A else self.plain
+
+    def log(self, slot):
+        return self.path(slot).with_name(self.path(slot).name + "-wal")
+
+    def sizes(self):
+        return [self.path(slot).stat().st_size for slot in Slot]
+
+    @contextmanager
+    def twin(self, slot):
+        """A twin as the operations see it, with its two connections."""
+        connections = Connections(KeyFile(self.key), self.target.cipher)
+        try:
+            found = identity(self.path(slot))
+            assert found is not None
+            yield open_twin(connections, self.path(slot), found)
+        finally:
+            connections.close_all()
+
     def exchange(self):
         aside = self.directory / "aside"
         self.encrypted.rename(aside)
@@ -64,14 +86,19 @@ class Place:
             session.close()
 
 
-def scratch_rows(place, path):
-    """Rows in the scratch table of a twin."""
+def asked(place, path, sql):
+    """The answer of a twin to a query, over a connection of its own."""
     connections = Connections(KeyFile(place.key), place.target.cipher)
     connection, _ = connections.open(path)
     try:
-        return connection.execute("SELECT count(*) FROM scratch").get
+        return connection.execute(sql).get
     finally:
         connections.close(connection)
+
+
+def scratch_rows(place, path):
+    """Rows in the scratch table of a twin."""
+    return asked(place, path, "SELECT count(*) FROM scratch")
 
 
 def killed_while_writing(place, folder):

@@ -1,6 +1,7 @@
 """The key: made once, before anything is encrypted; never overwritten, never shown."""
 
 import logging
+import os
 import secrets
 import traceback
 
@@ -179,3 +180,10 @@ def test_a_wrong_key_leaves_an_unfinished_log_alone(place, tmp_path):
     assert killed.open().verify(killed.pair, 5.0).valid
     assert scratch_rows(killed, killed.encrypted) == 500
     killed.close()
+
+
+def test_a_pipe_in_place_of_the_key_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "key")
+
+    with pytest.raises(KeystoreFailed, match="is not a file"):
+        KeyFile(tmp_path / "key").read()

@@ -92,3 +92,18 @@ def test_taking_it_twice_is_taking_it_once(tmp_path):
     other = ScratchLock(tmp_path / "lock", threading.Event())
     other.acquire(0.0)
     other.release()
+
+
+def test_a_lock_whose_directory_was_removed_is_taken_anew(tmp_path):
+    """What is held by a removed file keeps nobody away: a second process would make a new one and lock that."""
+    path = tmp_path / "lock"
+    lock, other = ScratchLock(path, threading.Event()), ScratchLock(path, threading.Event())
+    lock.acquire(1.0)
+    path.unlink()
+    lock.acquire(1.0)
+
+    with pytest.raises(Blocked):
+        other.acquire(0.0)
+    lock.release()
+    other.acquire(1.0)
+    other.release()

@@ -2,29 +2,11 @@
 
 import random
 import statistics
-import subprocess
-import sys
-import time
 
 import apsw
 import pytest
 
 from exporter.domain.model import Operation, Slot
-from tests.engines.sqlite.conftest import scratch_rows
-
-WRITE = """
-import sys
-from pathlib import Path
-from exporter.domain.model import Operation, Slot
-from exporter.engines.sqlite.engine import Engine
-from exporter.engines.sqlite.settings import Pair, Target
-target = Target(name="embedded", pairs=(Pair(name="phonebook", rows=3000),)).resolved(Path(sys.argv[1]))
-session = Engine(target).open(5.0)
-print("begin", flush=True)
-for key in range(10**9):
-    for slot in Slot:
-        session.run(target.pairs[0], slot, Operation.INSERT_BATCH, key, 5.0)
-"""
 
 
 def table_pages(place):
@@ -103,16 +85,6 @@ def test_batches_encrypt_on_one_side_and_the_files_stay_as_large_as_they_are(pla
     assert session.verify(place.pair, 5.0).valid
 
 
-def test_batches_leave_the_warm_scan_warm(place):
-    session = place.built()
-    for slot in Slot:
-        work(session, place, Operation.FULL_SCAN, slot)
-        work(session, place, Operation.INSERT_BATCH, slot)
-        work(session, place, Operation.INSERT_BATCH, slot)
-
-        assert work(session, place, Operation.FULL_SCAN, slot).blocks_read == 0
-
-
 def test_another_reader_does_not_make_a_batch_fail(place):
     """A reader that holds an old snapshot keeps the log from being cut; the next batch cuts it."""
     session = place.built()
@@ -126,29 +98,6 @@ def test_another_reader_does_not_make_a_batch_fail(place):
 
     work(session, place, Operation.INSERT_BATCH, Slot.B)
     assert log.stat().st_size == 0
-
-
-def test_killed_writers_leave_twins_that_verify_and_can_be_written(place, root):
-    place.built().close()
-    rng = random.Random(11)
-    key = place.key.read_bytes()
-    for _ in range(6):
-        command = [sys.executable, "-c", WRITE, str(place.directory.parent.parent)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root) as writer:
-            assert writer.stdout
-            assert writer.stdout.readline() == b"begin\n"
-            # The moment is what is tested: anywhere between two commits and their checkpoints.
-            time.sleep(rng.uniform(0.02, 0.2))
-            assert writer.poll() is None
-            writer.kill()
-
-        session = place.built()
-        assert session.verify(place.pair, 5.0).valid
-        for slot, path in ((Slot.A, place.encrypted), (Slot.B, place.plain)):
-            assert scratch_rows(place, path) in (0, 500)
-            assert session.run(place.pair, slot, Operation.INSERT_BATCH, 1, 5.0).answer[0] == 500
-        assert place.key.read_bytes() == key
-        session.close()
 
 
 def paired_cpu_ratios(session, place, operation, count, rng):

@@ -10,10 +10,11 @@ import time
 import apsw
 import pytest
 
-from exporter.domain.errors import DeadlineExceeded, QueryFailed, TargetError, Unavailable, VerificationFailed
-from exporter.domain.model import Phase, Slot, Variant
+from exporter.domain.errors import Blocked, DeadlineExceeded, QueryFailed, TargetError, Unavailable, VerificationFailed
+from exporter.domain.model import Operation, Phase, Slot, Variant
 from exporter.engines.sqlite import phonebook
-from tests.engines.sqlite.conftest import Place, killed_while_writing, scratch_rows
+from exporter.engines.sqlite.operations import WRITING
+from tests.engines.sqlite.conftest import Place, asked, killed_while_writing, scratch_rows
 
 BUILD = """
 import sys
@@ -145,6 +146,58 @@ def test_our_own_twins_are_rebuilt_for_other_settings(place, pair, settings):
     assert facts.a.rows == place.pair.rows
     assert facts.a.algorithm == place.target.cipher
     assert place.key.read_bytes() == key
+
+
+def of_an_earlier_version(place):
+    """Twins as a version without the filled scratch table made them."""
+    place.built().close()
+    for slot in Slot:
+        with place.twin(slot) as twin:
+            twin.warm.execute("DROP TABLE scratch_filled")
+            twin.warm.execute("VACUUM")
+    return place.identities(), place.sizes()
+
+
+def test_twins_of_an_earlier_version_get_the_missing_table_in_place(place):
+    before, sizes = of_an_earlier_version(place)
+    session = place.open()
+    facts = session.verify(place.pair, 5.0)
+    session.prepare(place.pair, 5.0)
+    for _ in range(2):
+        place.provision(session)
+        assert place.identities() == before
+        grown = [now - then for now, then in zip(place.sizes(), sizes, strict=True)]
+        assert all(0 < growth <= 20 * 8192 for growth in grown)
+    for slot in Slot:
+        assert asked(place, place.path(slot), "SELECT count(*) FROM scratch_filled") == 1000
+    # Nothing measured before is lost: it is the same epoch, and the same file.
+    assert session.verify(place.pair, 5.0) == facts
+    assert not session.prepare(place.pair, 5.0).changed
+    for operation in WRITING:
+        assert len({session.run(place.pair, slot, operation, 3, 5.0).answer for slot in Slot}) == 1
+
+
+def test_the_missing_table_is_made_under_the_scratch_lock(place):
+    of_an_earlier_version(place)
+    other = place.open()
+    other.run(place.pair, Slot.A, Operation.INSERT_BATCH, 1, 5.0)
+
+    with pytest.raises(Blocked):
+        place.provision(place.open())
+    assert asked(place, place.plain, "SELECT count(*) FROM sqlite_schema WHERE name = 'scratch_filled'") == 0
+    other.close()
+    place.built()
+    assert asked(place, place.plain, "SELECT count(*) FROM scratch_filled") == 1000
+
+
+def test_a_missing_twin_and_a_missing_table_are_made_in_one_go(place):
+    before, _ = of_an_earlier_version(place)
+    place.encrypted.unlink()
+    session = place.built()
+
+    assert session.verify(place.pair, 5.0).valid
+    assert place.plain.stat().st_ino == before[place.plain]
+    assert asked(place, place.plain, "SELECT count(*) FROM scratch_filled") == 1000
 
 
 def test_a_pair_is_certified_while_plain_and_then_encrypted(place):

@@ -1,12 +1,16 @@
 """Which twin is encrypted is what the files say, whatever their names are."""
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import apsw
 import pytest
 
-from exporter.domain.model import Operation, Slot, Variant
+from exporter.domain.errors import Unavailable
+from exporter.domain.model import KeystoreState, Operation, Slot, Variant
 from exporter.engines.sqlite import phonebook
 from exporter.engines.sqlite.verification import Evidence
 
@@ -235,3 +239,70 @@ def test_nothing_is_written_to_a_file_that_was_exchanged_in_between(place):
         session.run(place.pair, Slot.A, Operation.INSERT_BATCH, 0, 5.0)
     session.prepare(place.pair, 5.0)
     assert session.verify(place.pair, 5.0).valid
+
+
+@pytest.mark.parametrize("kind", ["pipe", "directory", "dangling link"])
+@pytest.mark.parametrize("opened", [False, True])
+def test_what_is_no_file_is_said_of_its_twin_and_hangs_nobody(place, kind, opened):
+    """A pipe, opened, waits for its other end, and holds up everything in the process with it."""
+    session = place.built()
+    if opened:
+        session.prepare(place.pair, 5.0)
+    place.plain.unlink()
+    {
+        "pipe": lambda: os.mkfifo(place.plain),
+        "directory": place.plain.mkdir,
+        "dangling link": lambda: place.plain.symlink_to(place.directory / "nothing"),
+    }[kind]()
+    facts = session.verify(place.pair, 5.0)
+
+    assert not facts.valid
+    assert facts.a.problem == ""
+    assert str(place.plain) in facts.b.problem
+    session.prepare(place.pair, 5.0)
+    with pytest.raises(Unavailable):
+        session.run(place.pair, Slot.B, Operation.POINT_SELECT, 1, 5.0)
+    assert session.run(place.pair, Slot.A, Operation.POINT_SELECT, 1, 5.0).answer
+    assert session.encryption_state(5.0).keystores[0].state is KeystoreState.OPEN
+
+
+def test_twins_may_be_links_to_another_disk(place, tmp_path):
+    place.built().close()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for twin in (place.encrypted, place.plain):
+        twin.rename(elsewhere / twin.name)
+        twin.symlink_to(elsewhere / twin.name)
+
+    session = place.built()
+    assert session.verify(place.pair, 5.0).valid
+    session.prepare(place.pair, 5.0)
+    assert session.run(place.pair, Slot.A, Operation.FULL_SCAN_COLD, 1, 5.0).work.decrypts > 0
+    assert session.run(place.pair, Slot.A, Operation.INSERT_BATCH, 1, 5.0).answer[0] == 500
+    assert place.encrypted.is_symlink()
+
+
+UNPRIVILEGED = """
+import os, sys
+from pathlib import Path
+from exporter.engines.sqlite.engine import Engine
+from exporter.engines.sqlite.settings import Pair, Target
+target = Target(name="embedded", pairs=(Pair(name="phonebook", rows=3000),)).resolved(Path(sys.argv[1]))
+session = Engine(target).open(5.0)
+if os.geteuid() == 0:
+    os.setgid(65534), os.setuid(65534)
+print(session.verify(target.pairs[0], 5.0).problem)
+"""
+
+
+def test_a_directory_that_may_not_be_read_is_said_of_the_pair(place, root):
+    place.built().close()
+    state = place.directory.parent.parent
+    place.directory.chmod(0)
+    try:
+        command = [sys.executable, "-c", UNPRIVILEGED, str(state)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, cwd=root)
+    finally:
+        place.directory.chmod(0o700)
+
+    assert f"{place.encrypted}: Permission denied" in done.stdout

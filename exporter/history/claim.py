@@ -1,0 +1,66 @@
+"""Who writes the history: one daemon at a time.
+
+An advisory lock of the kernel on a file beside it, which ends with the process, however that ends. Not on
+the history itself: closing any descriptor of it would drop the locks of SQLite.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from exporter.domain.errors import HistoryError
+
+PATIENCE_SECONDS = 2.0
+"""Long enough for a predecessor that is just shutting down."""
+_POLL_SECONDS = 0.05
+
+
+class Claim:
+    """Taken when it is made, kept until `release`. Raises HistoryError, naming the process that has it."""
+
+    def __init__(self, path: Path) -> None:
+        place = path.with_name(f"{path.name}.lock")
+        try:
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file: int | None = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise HistoryError(
+                f"{path}: the lock beside it cannot be made ({error.strerror}). "
+                "Give this user the right to write there, or set history.path to a file that it may write"
+            ) from None
+        try:
+            self._take(path, self._file)
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Let another process have it."""
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+
+    def _take(self, path: Path, file: int) -> None:
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= give_up:
+                    holder = os.pread(file, 32, 0).decode("ascii", "replace").strip() or "unknown"
+                    raise HistoryError(
+                        f"{path}: another tde-exporter (process {holder}) keeps this history. "
+                        "Stop it, or give this one a state_directory of its own"
+                    ) from None
+            except OSError:
+                # A file system without such locks: it goes without.
+                return
+            time.sleep(_POLL_SECONDS)
+        with contextlib.suppress(OSError):
+            os.ftruncate(file, 0)
+            os.pwrite(file, b"%d\n" % os.getpid(), 0)

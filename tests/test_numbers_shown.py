@@ -129,7 +129,10 @@ def test_the_noise_and_the_rates_are_on_the_page(shown: Shown) -> None:
     shown.stage.round()
     html = shown.html.replace("\u00a0", " ")
 
-    assert "own noise: 1.01 µs median, 2.01 µs P99 in the last hour; since the start 1 of 5 ticks were dropped as contended." in html
+    assert (
+        "own noise: 1.01 µs median, 2.01 µs P99 in the last hour; since the start 1 of 5 ticks were dropped as contended."
+        in html
+    )
     assert html.count("P99 in an hour") == 1
     assert html.count("P50 only: one sample per tick") == 3
     shown.stage.budgets(42.0)

@@ -106,14 +106,14 @@ def run(targets: int, seconds: float, scraped: bool, canary: str, label: str) ->
         )
         url = f"http://127.0.0.1:{port}"
         try:
-            _wait_until_ready(url)
+            wait_until_ready(url)
             return _watch(process.pid, url, seconds, scraped, label)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(30)
 
 
-def _wait_until_ready(url: str) -> None:
+def wait_until_ready(url: str) -> None:
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/-/ready", timeout=5):

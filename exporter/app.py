@@ -134,7 +134,7 @@ class App:
         if self._talkative:
             self._progress.done()
             rows = self.ledger.snapshot_rows(snapshot.target)
-            tell(f"\n{snapshot_text(snapshot, rows)}\n")
+            tell(f"\n{snapshot_text(snapshot, rows, self.ledger.facts(snapshot.target))}\n")
 
     def _wants_snapshot(self, target: str) -> bool:
         try:

@@ -23,6 +23,7 @@ from exporter.domain.clock import SystemClock
 from exporter.domain.errors import ConfigError, TargetError, TdeExporterError
 from exporter.engines import registry
 from exporter.overhead.snapshot import summarise
+from exporter.overhead.tiers import tier
 from exporter.probing.rounds import Rounds
 from exporter.probing.turnstile import Turnstile
 from exporter.snapshot_table import snapshot_dict, snapshot_text
@@ -97,19 +98,23 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def targets(arguments: argparse.Namespace) -> int:
-    """List what is configured."""
+    """List what is configured, and what each operation can say at its rate."""
     settings = _settings(arguments)
     rows = [
         (
             target.name,
             target.engine,
             " ".join(pair.name for pair in target.pairs),
-            " ".join(target.canary_operations),
+            operation.value,
+            tier(settings.operation(operation).samples, settings.intervals_of(target).canary).words,
+            f"{settings.operation(operation).samples}",
             f"{settings.intervals_of(target).canary:g} s",
         )
         for target in settings.targets
+        for operation in target.canary_operations
     ]
-    print(table(("target", "engine", "pairs", "operations", "canary every"), rows, left=4))
+    header = ("target", "engine", "pairs", "operation", "says, as far as the budgets allow", "samples", "canary every")
+    print(table(header, rows, left=5))
     return 0
 
 
@@ -126,6 +131,7 @@ def once(arguments: argparse.Namespace) -> int:
     try:
         rounds.connect(progress)
         snapshot = rounds.snapshot(arguments.units, ONCE_SECONDS, progress)
+        facts = rounds.facts
     except TargetError as error:
         raise TdeExporterError(f"target {target.name}: {error} ({error.reason})") from error
     finally:
@@ -135,7 +141,7 @@ def once(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(snapshot_dict(snapshot, rows), indent=2))
     else:
-        print(snapshot_text(snapshot, rows))
+        print(snapshot_text(snapshot, rows, facts))
     return 0 if rows and not snapshot.failures else 1
 
 

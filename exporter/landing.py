@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from exporter.domain.model import KeystoreState, LagKind, Variant
 from exporter.exposition.view import PairView, SeriesView, StandbyView, TargetView, View
 from exporter.overhead import formats
+from exporter.overhead.cost import tightest
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.windows import SeriesSummary
 from exporter.overhead.words import Word
@@ -24,7 +26,21 @@ def landing(view: View, started: float, now: float) -> Landing:
         targets=tuple(_target(target) for target in view.targets),
         overhead=tuple(row for target in view.targets for pair in target.pairs for row in _overhead(target, pair)),
         standbys=tuple(_standby(target.name, standby) for target in view.targets for standby in target.standbys),
+        costs={(target.name, pair.name): _cost(target, pair) for target in view.targets for pair in target.pairs},
         problems=tuple(_problems(view)),
+        noise=_noise(view),
+    )
+
+
+def _noise(view: View) -> str:
+    """What the exporter adds to what it measures, in one sentence; empty while nobody knows."""
+    noise = view.exporter.recent_noise
+    if noise is None:
+        return ""
+    contended, ticks = (sum(getattr(target, name) for target in view.targets) for name in ("contended", "ticks"))
+    return (
+        f"The exporter's own noise: {formats.duration(noise.median)} median, {formats.duration(noise.p99)} P99 in the last "
+        f"hour; since the start {formats.count(contended)} of {formats.count(ticks)} ticks were dropped as contended."
     )
 
 
@@ -91,11 +107,28 @@ def _overhead(target: TargetView, pair: PairView) -> Iterator[OverheadRow]:
     for series in pair.series:
         snapshot = snapshots.get(series.operation)
         if series.summary is not None and (series.summary.latency_ratio or snapshot is None):
-            yield _from_window(target, pair, series, series.summary)
+            row = _from_window(target, pair, series, series.summary)
         elif snapshot is not None and pair.valid is not False:
-            yield _from_snapshot(target, snapshot)
+            row = _from_snapshot(target, snapshot)
         else:
-            yield _unknown(target, pair, series)
+            row = OverheadRow(target.name, pair.name, series.operation.value, word=Word.NO_DATA)
+        yield replace(row, rate=_rate(series))
+
+
+def _cost(target: TargetView, pair: PairView) -> str:
+    """What one decrypt costs there, in words: by the last hour, by the snapshot until then."""
+    rows = (row.decrypt_cost for row in target.snapshot if row.pair == pair.name)
+    cost = pair.decrypt_cost or tightest(rows)
+    if cost is None or target.facts is None or pair.valid is False:
+        return ""
+    return cost.words(target.facts.decrypt_unit, target.facts.block_bytes)
+
+
+def _rate(series: SeriesView) -> str:
+    """What the operation can say at its rate, and that a budget slows it down."""
+    if series.tier is None or series.period is None:
+        return ""
+    return series.tier.words + (f"; every {formats.age(series.period)}, to keep the budgets" if series.thinned else "")
 
 
 def _from_window(target: TargetView, pair: PairView, series: SeriesView, summary: SeriesSummary) -> OverheadRow:
@@ -135,7 +168,3 @@ def _from_snapshot(target: TargetView, row: SnapshotRow) -> OverheadRow:
         source=f"snapshot{taken}",
         word=row.word,
     )
-
-
-def _unknown(target: TargetView, pair: PairView, series: SeriesView) -> OverheadRow:
-    return OverheadRow(target.name, pair.name, series.operation.value, word=Word.NO_DATA)

@@ -8,8 +8,9 @@ from typing import Any
 
 from exporter import __version__
 from exporter.console import table
-from exporter.domain.model import Snapshot
+from exporter.domain.model import Snapshot, TargetFacts
 from exporter.overhead import formats
+from exporter.overhead.cost import tightest
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.words import Word
 
@@ -23,13 +24,16 @@ blind: nothing passed the cipher, because all pages were in the cache. The figur
 alike; it says nothing about encryption."""
 
 
-def snapshot_text(snapshot: Snapshot, rows: Sequence[SnapshotRow]) -> str:
-    """The table with its heading, its legend, and what could not be measured."""
+def snapshot_text(snapshot: Snapshot, rows: Sequence[SnapshotRow], facts: TargetFacts | None = None) -> str:
+    """The table with its heading, its legend, and what could not be measured; `facts` tell what was decrypted."""
     taken = datetime.fromtimestamp(snapshot.started, UTC).strftime("%Y-%m-%d %H:%M UTC")
     parts = [f"{snapshot.target}: snapshot of {taken}, measured in {formats.duration(snapshot.seconds)}"]
     for pair in dict.fromkeys(row.pair for row in rows):
         parts.append(f"pair {pair}")
         parts.append(table(HEADER, [_line(row) for row in rows if row.pair == pair]))
+        if facts is not None and (cost := tightest(row.decrypt_cost for row in rows if row.pair == pair)):
+            words = cost.words(facts.decrypt_unit, facts.block_bytes)
+            parts.append(f"{words[0].upper()}{words[1:]} ({cost.units} units).")
     for pair, operation, words in snapshot.failures:
         parts.append(f"{operation} on {pair} was not measured: {words}")
     if rows:

@@ -18,7 +18,7 @@ from tests.exposition.stages import Stage, burst, pair_facts
 UNITS = 8
 WORKS = {
     Operation.POINT_SELECT: Work(0.001, None, 0, 0, 0),
-    Operation.FULL_SCAN_COLD: Work(0.001, None, 1306, 1306, 0),
+    Operation.FULL_SCAN_COLD: Work(0.0012, None, 1306, 1306, 0),
     Operation.INSERT_BATCH: Work(0.001, None, 0, 0, 5),
 }
 
@@ -35,7 +35,7 @@ class Shown:
             stage.made(
                 operation,
                 encrypted=burst(0.0012, 20, work if phase is Phase.ENABLED else replace(work, decrypts=0, encrypts=0)),
-                plain=burst(0.001, 20, replace(work, decrypts=0, encrypts=0)),
+                plain=burst(0.001, 20, replace(work, cpu_seconds=0.001, decrypts=0, encrypts=0)),
                 first=first,
                 unit=unit,
             )
@@ -55,10 +55,14 @@ class Shown:
         return render(self.page)
 
     @property
+    def text(self) -> str:
+        ledger = self.stage.ledger
+        return snapshot_text(self.snapshot, ledger.snapshot_rows("embedded"), ledger.facts("embedded"))
+
+    @property
     def table(self) -> dict[str, list[str]]:
         """Cells of each row, by operation."""
-        text = snapshot_text(self.snapshot, self.stage.ledger.snapshot_rows("embedded"))
-        lines = [[cell for cell in line.split("  ") if cell] for line in text.splitlines()]
+        lines = [[cell for cell in line.split("  ") if cell] for line in self.text.splitlines()]
         return {line[0].strip(): [cell.strip() for cell in line[1:]] for line in lines if line}
 
 
@@ -107,3 +111,29 @@ def test_a_ratio_without_interval_is_shown_by_neither() -> None:
     assert "+20" not in shown.html.split("<tbody>")[1]
     assert "? … ?" not in shown.html
     assert {row.word for row in shown.page.overhead if row.operation == "full_scan_cold"} == {"warming"}
+
+
+def test_the_cost_of_a_decrypt_is_the_same_in_both(shown: Shown) -> None:
+    # 1 306 pages for 200 µs of CPU in each sample; what encrypts as well, and what decrypts nothing, has no part in it.
+    words = "page decrypted costs 153 ns (99.1 … 207) of CPU, 19.1 ns per KiB"
+
+    assert f"A {words} (8 units)." in shown.text.replace("\u00a0", " ")
+    assert f"a {words}" in shown.html.replace("\u00a0", " ")
+    assert "decrypted costs" not in Shown(Phase.AA).text
+    assert "decrypted costs" not in Shown(Phase.AA).html
+    assert "decrypted costs" not in Shown(Phase.ENABLED, units=5).html
+
+
+def test_the_noise_and_the_rates_are_on_the_page(shown: Shown) -> None:
+    shown.stage.tick(dropped="contended")
+    shown.stage.round()
+    html = shown.html.replace("\u00a0", " ")
+
+    assert (
+        "own noise: 1.01 µs median, 2.01 µs P99 in the last hour; since the start 1 of 5 ticks were dropped as contended."
+        in html
+    )
+    assert html.count("P99 in an hour") == 1
+    assert html.count("P50 only: one sample per tick") == 3
+    shown.stage.budgets(42.0)
+    assert "P99 in an hour; every 42 s, to keep the budgets" in shown.html.replace("\u00a0", " ")

@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 
 from exporter.config import shape
 from exporter.config.document import Document, named
-from exporter.config.schema import format_duration, parse_duration
+from exporter.config.quantities import DURATION, SIZE, Quantity
 from exporter.config.secrets import SecretSource
 from exporter.domain.errors import ConfigError
 
@@ -147,15 +147,16 @@ _BOUNDS = {
 
 
 def _amount(bound: Any, found: shape.Place) -> str:
-    return format_duration(float(bound)) if bound and is_duration(found) else f"{bound:g}"
+    kind = quantity(found)
+    return kind.format(bound) if bound and kind else f"{bound:g}"
 
 
-def is_duration(found: shape.Place) -> bool:
-    """Whether a duration such as `10s` stands there."""
-    return any(
-        isinstance(marker, BeforeValidator) and marker.func is parse_duration
-        for marker in shape.markers(found.annotation, found.field)
-    )
+def quantity(found: shape.Place) -> Quantity | None:
+    """Whether a duration such as `10s` or a size such as `2GiB` stands there; None for anything else."""
+    readers = [
+        marker.func for marker in shape.markers(found.annotation, found.field) if isinstance(marker, BeforeValidator)
+    ]
+    return next((kind for kind in (DURATION, SIZE) if kind.parse in readers), None)
 
 
 def _unknown_key(location: tuple[str | int, ...], context: Context) -> tuple[str, str]:
@@ -215,8 +216,8 @@ def _wrong_type(kind: str, path: shape.Path, context: Context) -> tuple[str, str
     wanted, remedy = _TYPES.get(kind.split("_")[0], ("", ""))
     if not wanted:
         return "this value is not valid", _REFERENCE
-    if wanted in ("a number", "a whole number") and is_duration(shape.place(path, context.root)):
-        wanted, remedy = "a duration", "Write it as 250ms, 10s, 5m, 1h or 2d"
+    if wanted in ("a number", "a whole number") and (found := quantity(shape.place(path, context.root))):
+        wanted, remedy = f"a {found.name}", f"Write it as {found.forms}"
     given = "" if path in context.origins else context.kind(path)
     if given == "nothing" and wanted == "a section of keys":
         return "this section is empty", "Write its keys below it, indented, or remove it"

@@ -19,26 +19,27 @@ from pydantic_core import PydanticUndefined
 
 from exporter.config import environment, shape
 from exporter.config.loader import EMBEDDED, EMBEDDED_ENGINE
-from exporter.config.problems import is_duration
+from exporter.config.problems import quantity
+from exporter.config.quantities import DURATION_FORMS, SIZE_FORMS, Quantity, format_duration
 from exporter.config.schema import (
     ENV_PREFIX,
     NAME_PATTERN,
     Settings,
     TargetSettings,
     default_operation_settings,
-    format_duration,
     settings_type,
 )
 from exporter.config.secrets import SecretSource
 
 WIDTH = 112
 
-_HEAD = """\
+_HEAD = f"""\
 # Configuration of tde-exporter. Generated from the schema.
 #
 # As it stands, this file says what tde-exporter does without a configuration file. Lines that begin with `#` and a
 # word are switched off: remove the `#` to use them. Paths are relative to the folder of this file, durations are
-# written as 250ms, 10s, 5m, 1h or 2d. `tde-exporter check FILE` says whether a configuration is sound.
+# written as {DURATION_FORMS}, sizes as {SIZE_FORMS}.
+# `tde-exporter check FILE` says whether a configuration is sound.
 """
 
 
@@ -135,8 +136,8 @@ def _comment(text: str | None, indent: str) -> list[str]:
 
 def _scalar(value: Any, field: FieldInfo) -> str:
     """A value as YAML on one line."""
-    if isinstance(value, float) and is_duration(shape.Place((), field, field.annotation)):
-        return format_duration(value)
+    if isinstance(value, int | float) and (kind := quantity(shape.Place((), field, field.annotation))):
+        return kind.format(value)
     if isinstance(value, tuple):
         return "[" + ", ".join(str(item) for item in value) + "]"
     plain = value.value if isinstance(value, Enum) else str(value) if isinstance(value, Path) else value
@@ -151,7 +152,8 @@ _PAGE = """\
 one embedded encrypted database is measured. `tde-exporter check FILE` says whether a file is sound; every mistake in it is
 one line with file, line, key and remedy.
 
-- **Durations** are written as `250ms`, `10s`, `5m`, `1h` or `2d`. **Paths** in the file are relative to its folder.
+- **Durations** are written as `250ms`, `10s`, `5m`, `1h` or `2d`, **sizes** as `512KiB`, `64MiB`, `2GiB`, `1TiB` or whole
+  bytes. **Paths** in the file are relative to its folder.
 - **Strict**: unknown keys, duplicate keys, tags and merge keys are refused. Only `true` and `false` are truth values.
 - **Environment variables** override single values of the file: `{prefix}` and the keys in upper case, joined by two
   underscores. Items of lists, so all of `targets`, are set in the file only. A variable with this prefix that names no
@@ -248,22 +250,22 @@ def _type(field: FieldInfo) -> str:
     if choices := _choices(annotation):
         return " / ".join(f"`{choice}`" for choice in choices)
     place = shape.Place((), field, annotation)
-    duration = is_duration(place)
-    words = "duration" if duration else _PLAIN.get(shape.core(annotation), "text")
+    kind = quantity(place)
+    words = kind.name if kind else _PLAIN.get(shape.core(annotation), "text")
     if any(getattr(marker, "pattern", None) == NAME_PATTERN for marker in shape.markers(annotation, field)):
         words = "name: lower-case letters, digits, `_.-`"
-    return f"{words}{_bounds(place, duration)}"
+    return f"{words}{_bounds(place, kind)}"
 
 
 _PLAIN: dict[Any, str] = {int: "whole number", float: "number", bool: "`true` / `false`", Path: "path", str: "text"}
 
 
-def _bounds(place: shape.Place, duration: bool) -> str:
+def _bounds(place: shape.Place, kind: Quantity | None) -> str:
     found: dict[str, Any] = {}
     for marker in shape.markers(place.annotation, place.field):
         for name in ("gt", "ge", "lt", "le"):
             if (bound := getattr(marker, name, None)) is not None:
-                found[name] = format_duration(float(bound)) if duration and bound else f"{bound}"
+                found[name] = kind.format(bound) if kind and bound else f"{bound}"
     if "ge" in found and "le" in found:
         return f", {found['ge']} to {found['le']}"
     if "ge" in found:

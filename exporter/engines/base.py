@@ -113,6 +113,10 @@ class Engine(Protocol):
     """Whether the daemon may call `Session.provision` on its own. Only an engine whose databases belong
     to the exporter says yes; elsewhere a DBA decides, by the command line."""
 
+    sessions_per_pair: ClassVar[int]
+    """The most sessions that `Session.prepare` ever keeps open for one pair, besides the one that `open` made.
+    `budgets.sessions` is kept by it: a pair is not prepared when there is no room for so many."""
+
     def __init__(self, target: TargetSettings) -> None: ...
 
     def open(self, timeout: float) -> Session:

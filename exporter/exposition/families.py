@@ -136,6 +136,10 @@ def _put_target(sheet: Sheet, target: TargetView) -> None:
     sheet.put("tde_canary_contended_total", target.contended)
     sheet.put("tde_canary_load_ratio", target.load)
     sheet.put("tde_canary_load_limit_ratio", target.load_limit)
+    for budget, share in target.budgets.items():
+        sheet.put("tde_canary_budget_used_ratio", share, budget=budget)
+    sheet.put("tde_canary_bytes_read_total", target.bytes_read)
+    sheet.put("tde_canary_bytes_written_total", target.bytes_written)
     _put_encryption_state(sheet, target)
     for standby in target.standbys:
         _put_standby(sheet.bound(standby=standby.name), standby)
@@ -192,10 +196,16 @@ def _put_pair(sheet: Sheet, pair: PairView, target: TargetFacts | None) -> None:
     if pair.facts is not None:
         sheet.put("tde_pair_valid", pair.facts.valid)
         _put_twins(sheet, pair.facts, target)
+    if pair.decrypt_cost is not None and target is not None and target.decrypt_unit is not None:
+        unit = sheet.bound(unit=target.decrypt_unit)
+        unit.put("tde_decrypt_cost_seconds", pair.decrypt_cost.seconds)
+        unit.put("tde_decrypt_cost_seconds_lower", pair.decrypt_cost.lower)
+        unit.put("tde_decrypt_cost_seconds_upper", pair.decrypt_cost.upper)
     for series in pair.series:
         operation = sheet.bound(operation=series.operation.value)
         for variant, side in series.sides.items():
             _put_side(operation.bound(variant=variant.value), side)
+        operation.put("tde_canary_tier", None if series.tier is None else series.tier.number)
         if series.summary is not None:
             _put_summary(operation, series)
 

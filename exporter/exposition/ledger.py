@@ -11,9 +11,10 @@ from types import MappingProxyType
 from exporter import __version__
 from exporter.config.schema import Settings
 from exporter.domain.clock import Clock
-from exporter.domain.model import SeriesKey, Snapshot
+from exporter.domain.model import SeriesKey, Snapshot, TargetFacts
 from exporter.exposition.catalogue import LATENESS_BUCKETS, NOISE_BUCKETS
 from exporter.exposition.counters import Histogram
+from exporter.exposition.noise import NoiseHour
 from exporter.exposition.screening import count, screened_snapshot
 from exporter.exposition.statistics import Statistics
 from exporter.exposition.target_book import TargetBook
@@ -23,6 +24,7 @@ from exporter.overhead.windows import Block
 from exporter.probing.messages import (
     SKIP_REASONS,
     Beat,
+    BudgetsUsed,
     Building,
     CollectorDone,
     PairChecked,
@@ -67,6 +69,7 @@ class Ledger:
         self._starts: Counter[int] = Counter()
         self._skipped = Counter(dict.fromkeys(SKIP_REASONS, 0))
         self._lateness, self._noise = Histogram(LATENESS_BUCKETS), Histogram(NOISE_BUCKETS)
+        self._noise_hour = NoiseHour()
         self._abandoned = self._clock_steps = self._dropped = self._state_errors = 0
         self._state_bytes: int | None = None
 
@@ -77,7 +80,7 @@ class Ledger:
         with self._lock:
             now = self._clock.monotonic()
             if isinstance(message, Beat):
-                self._beat(message)
+                self._beat(message, now)
                 return
             target = _target_of(message)
             if book := self._books.get(target):
@@ -141,6 +144,12 @@ class Ledger:
             self._rows[target] = (snapshot, rows)
         return rows
 
+    def facts(self, target: str) -> TargetFacts | None:
+        """What was found out about a target at its last connect."""
+        with self._lock:
+            book = self._books.get(target)
+            return None if book is None else book.facts
+
     def view(self) -> View:
         """Everything as it is now."""
         summaries = self._statistics.summaries()
@@ -150,7 +159,7 @@ class Ledger:
             targets = tuple(
                 book.view(now, summaries, rows[name], self._taken(name)) for name, book in self._books.items()
             )
-            return View(self._clock.wall(), targets, self._exporter_view())
+            return View(self._clock.wall(), targets, self._exporter_view(now))
 
     # -- steps -------------------------------------------------------------------------------------------
 
@@ -171,6 +180,8 @@ class Ledger:
                 book.standbys_read(message, now)
             case CollectorDone():
                 book.collector_done(message, now)
+            case BudgetsUsed():
+                book.budgets_used(message, now)
             case Building():
                 book.building(message, now)
             case SnapshotDone(snapshot):
@@ -178,9 +189,10 @@ class Ledger:
             case _:
                 raise TypeError(f"a probe process does not say {type(message).__name__}")
 
-    def _beat(self, beat: Beat) -> None:
+    def _beat(self, beat: Beat, now: float) -> None:
         self._lateness.observe(beat.lateness)
         self._noise.observe(beat.noise)
+        self._noise_hour.observe(beat.noise, now)
         for (_, cause), runs in beat.skipped.items():
             if cause in self._skipped:
                 self._skipped[cause] += max(0, runs)
@@ -195,7 +207,7 @@ class Ledger:
         snapshot = self._snapshots.get(target)
         return None if snapshot is None else snapshot.started
 
-    def _exporter_view(self) -> ExporterView:
+    def _exporter_view(self, now: float) -> ExporterView:
         return ExporterView(
             version=__version__,
             python=platform.python_version(),
@@ -209,6 +221,7 @@ class Ledger:
             messages_dropped=self._dropped,
             state_bytes=self._state_bytes,
             state_errors=self._state_errors,
+            recent_noise=self._noise_hour.view(now),
         )
 
 

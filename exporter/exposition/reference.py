@@ -7,7 +7,7 @@ from exporter.domain.model import KeystoreState, LagKind
 from exporter.exposition.catalogue import CATALOGUE, WINDOW, Kind, Metric, Section
 from exporter.overhead.two_level import DEFAULT_TAU
 from exporter.overhead.windows import PERCENTILES
-from exporter.probing.messages import COLLECTORS, SKIP_REASONS
+from exporter.probing.messages import BUDGETS, COLLECTORS, SKIP_REASONS
 
 _HEAD = f"""# Metrics
 
@@ -55,6 +55,7 @@ is rendered when something changed. OpenMetrics and the older text format are se
 | `reason` | {", ".join(f"`{reason.value}`" for reason in Reason)}; for skipped runs {", ".join(f"`{cause}`" for cause in SKIP_REASONS)} |
 | `unit`, `source` | what is counted (`block`, `value`), and whether the engine counts it (`counter`) or it is derived (`proxy`) |
 | `state` | of a keystore: {", ".join(f"`{state.value}`" for state in KeystoreState)}, all always present; of objects: `encrypted`, `plain`, `pending`, `in_progress`, `unknown` |
+| `budget` | {", ".join(f"`{budget}`" for budget in BUDGETS)} |
 | `collector` | {", ".join(f"`{collector}`" for collector in COLLECTORS)} |
 | `standby` | configured name of the standby |
 | `kind` | of a lag: {", ".join(f"`{kind.value}`" for kind in LagKind)}; of objects: what is counted, such as `database` |

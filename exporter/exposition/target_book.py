@@ -23,6 +23,7 @@ from exporter.domain.model import (
     Tick,
     Variant,
 )
+from exporter.exposition.budgets import BudgetBook
 from exporter.exposition.counters import SideCounts
 from exporter.exposition.facts import screened_facts, screened_pair, screened_state
 from exporter.exposition.screening import number, screened, screened_snapshot, words
@@ -35,6 +36,7 @@ from exporter.probing.messages import (
     ENCRYPTION_STATE,
     HEARTBEAT,
     STANDBY,
+    BudgetsUsed,
     Building,
     CollectorDone,
     PairChecked,
@@ -96,6 +98,7 @@ class TargetBook:
         intervals = collector_intervals(settings, target)
         self.settings = target
         self._load_limit = settings.budgets_of(target).time_share_ratio
+        self._budgets = BudgetBook(settings, target)
         self._canary_expiry = max(2 * intervals[CANARY], SHORTEST_EXPIRY)
         self._state_expiry = max(2 * intervals[ENCRYPTION_STATE], SHORTEST_EXPIRY)
         if target.standbys:
@@ -111,7 +114,7 @@ class TargetBook:
         }
         self._errors = Counter(dict.fromkeys(sorted(UNREACHABLE), 0))
         self._connects, self._connect_seconds = 0, 0.0
-        self._contended = self._invalid = 0
+        self._ticks = self._contended = self._invalid = 0
         self._pairs: dict[str, tuple[PairFacts, float]] = {}
         self._state: tuple[EncryptionState, float] | None = None
         self._key_activated: dict[str, float] = {}
@@ -150,6 +153,7 @@ class TargetBook:
             return None
         result = screened(tick)
         self._invalid += result.invalid
+        self._ticks += 1
         self._contended += tick.dropped == CONTENDED
         self._round_ticks += 1
         for variant in Variant:
@@ -208,6 +212,9 @@ class TargetBook:
     def load(self, share: object) -> None:
         self._load = self._believed(share, number)
 
+    def budgets_used(self, message: BudgetsUsed, now: float) -> None:
+        self._invalid += self._budgets.used(message, now)
+
     def snapshot_done(self, snapshot: Snapshot) -> Snapshot:
         """The dense measurement as it can be believed.
 
@@ -226,12 +233,18 @@ class TargetBook:
         self._state = self._facts = self._building = self._load = None
         self._pairs.clear()
         self._standbys.lost()
+        self._budgets.lost()
         for collector in self._collectors.values():
             collector.lost()
 
     def valid(self, pair: str) -> bool:
         """Whether the last verification of that pair found it valid."""
         return pair in self._pairs and self._pairs[pair][0].valid
+
+    @property
+    def facts(self) -> TargetFacts | None:
+        """What the last connect found out; None while the probe process is down."""
+        return self._facts
 
     # -- the view ----------------------------------------------------------------------------------------
 
@@ -252,9 +265,13 @@ class TargetBook:
             connects=self._connects,
             connect_seconds=self._connect_seconds,
             connection_errors=MappingProxyType(dict(self._errors)),
+            ticks=self._ticks,
             contended=self._contended,
             load=self._load,
             load_limit=None if self._lost else self._load_limit,
+            budgets=self._budgets.shares(now),
+            bytes_read=self._budgets.bytes_read,
+            bytes_written=self._budgets.bytes_written,
             invalid_values=self._invalid,
             state=self._state[0] if self._state and now - self._state[1] <= self._state_expiry else None,
             key_activated=MappingProxyType(dict(self._key_activated)),
@@ -277,7 +294,7 @@ class TargetBook:
                 # What was measured before the change says nothing about what is there now.
                 summary = None
             sides = {variant: self._sides[name, operation, variant].view() for variant in Variant}
-            return SeriesView(operation, MappingProxyType(sides), summary)
+            return self._budgets.rated(SeriesView(operation, MappingProxyType(sides), summary), name, now)
 
         return PairView(name, phase, tuple(series(operation) for operation in self.settings.canary_operations), facts)
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 
 from exporter.domain.errors import Reason
 from exporter.domain.model import EncryptionState, Operation, PairFacts, Phase, StandbyState, TargetFacts, Variant
+from exporter.overhead.cost import DecryptCost, tightest
 from exporter.overhead.snapshot import SnapshotRow
+from exporter.overhead.tiers import Tier
 from exporter.overhead.windows import SeriesSummary
 
 CipherUnit = tuple[str, str]
@@ -36,11 +38,18 @@ class SideView:
 
 @dataclass(frozen=True, slots=True)
 class SeriesView:
-    """One operation on one pair. `summary` is None while nothing may be said: pair not valid, target not read."""
+    """One operation on one pair. `summary` is None while nothing may be said: pair not valid, target not read.
+
+    `period` is the time from tick to tick that the budgets allow now, `tier` what can be said at that rate; `thinned`
+    is true when the budgets and not the configured interval decide.
+    """
 
     operation: Operation
     sides: Mapping[Variant, SideView]
     summary: SeriesSummary | None = None
+    tier: Tier | None = None
+    period: float | None = None
+    thinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +64,11 @@ class PairView:
     @property
     def valid(self) -> bool | None:
         return None if self.facts is None else self.facts.valid
+
+    @property
+    def decrypt_cost(self) -> DecryptCost | None:
+        """What one decrypt costs, by the operation of the last hour that knows best."""
+        return tightest(series.summary.decrypt_cost for series in self.series if series.summary is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +102,9 @@ class TargetView:
     """One configured target. `up` is None while its probe process is down.
 
     `problem` says in words what went wrong last, empty when all is well. `building` is what is being
-    built and the share that is done. `snapshot` holds the newest dense measurement, `snapshot_taken` its time.
-    `standbys` is empty while its probe process is down.
+    built and the share that is done. `budgets` holds the share in use of each of `messages.BUDGETS`. `ticks` counts
+    those that were tried. `snapshot` holds the newest dense measurement, `snapshot_taken` its time. `standbys` is empty
+    while its probe process is down.
     """
 
     name: str
@@ -101,9 +116,13 @@ class TargetView:
     connects: int = 0
     connect_seconds: float = 0.0
     connection_errors: Mapping[Reason, int] = field(default_factory=dict)
+    ticks: int = 0
     contended: int = 0
     load: float | None = None
     load_limit: float | None = None
+    budgets: Mapping[str, float] = field(default_factory=dict)
+    bytes_read: int | None = None
+    bytes_written: int | None = None
     invalid_values: int = 0
     state: EncryptionState | None = None
     key_activated: Mapping[str, float] = field(default_factory=dict)
@@ -123,8 +142,17 @@ class HistogramView:
 
 
 @dataclass(frozen=True, slots=True)
+class NoiseView:
+    """The null canary in the last hour: percentiles in seconds, of so many samples."""
+
+    median: float
+    p99: float
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
 class ExporterView:
-    """The exporter itself. `state_bytes` is None while the history has no size."""
+    """The exporter itself. `state_bytes` is None while the history has no size, `recent_noise` before the first beat."""
 
     version: str
     python: str
@@ -138,6 +166,7 @@ class ExporterView:
     messages_dropped: int = 0
     state_bytes: int | None = None
     state_errors: int = 0
+    recent_noise: NoiseView | None = None
 
 
 @dataclass(frozen=True, slots=True)

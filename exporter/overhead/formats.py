@@ -30,6 +30,13 @@ def duration(seconds: float | None) -> str:
     return f"0{_SPACE}s"
 
 
+def duration_with_interval(seconds: float, lower: float, upper: float) -> str:
+    """A time and its interval, all in the unit of the time: `1.91 µs (1.82 … 2.01)`."""
+    size, unit = next((entry for entry in _TIME_UNITS if abs(seconds) >= entry[0] * 0.9995), _TIME_UNITS[-1])
+    middle, low, high = (_three_digits(value / size).replace("-", _MINUS) for value in (seconds, lower, upper))
+    return f"{middle}{_SPACE}{unit} ({low} … {high})"
+
+
 def age(seconds: float | None) -> str:
     """A span of time, roughly: `42 s`, `7 min`, `3 h 12 min`, `5 d 4 h`."""
     if seconds is None or not math.isfinite(seconds):

@@ -59,6 +59,22 @@ def hodges_lehmann(log_ratios: Sequence[float], confidence: float = 0.95) -> Rat
     return Ratio(estimate, exponential(float(lower)), exponential(float(upper)), values.size)
 
 
+def location(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float] | None:
+    """Estimate, lower and upper bound of what finite `values`, one per independent unit, lie around.
+
+    In the unit of the values, on a linear scale. None with fewer than `FEWEST_UNITS`, which give no interval.
+    """
+    found = np.asarray(values, dtype=np.float64)
+    place = _lower_place(found.size, confidence) if found.size else None
+    if place is None:
+        return None
+    if not np.isfinite(found).all():
+        raise ValueError("a location is found among finite numbers")
+    first, second = np.triu_indices(found.size)
+    averages = np.sort(0.5 * (found[first] + found[second]))
+    return float(np.median(averages)), float(averages[place]), float(averages[-1 - place])
+
+
 def _median(lows: NDArray[Any], highs: NDArray[Any]) -> float | None:
     """The ratio at the middle of the medians of both; None when any of it is infinite."""
     places = ((lows.size - 1) // 2, lows.size // 2)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from exporter.domain.model import Operation, Sample, Snapshot, Tick, Work
+from exporter.domain.model import Burst, Operation, Sample, Snapshot, Tick, Variant, Work
+from exporter.overhead import cost
 from exporter.overhead.hodges_lehmann import hodges_lehmann
 from exporter.overhead.percentiles import percentile
 from exporter.overhead.ratio import Ratio
@@ -28,7 +29,7 @@ class SnapshotRow:
     means over the successful samples of the encrypted side. `samples` counts per side, `failures`
     both sides together. `blind`: nothing of the encrypted side went through the cipher; None when
     that is not known, and for pairs that are being certified, which have no encrypted side. `word` is
-    the verdict, one of `words.Word`.
+    the verdict, one of `words.Word`. `decrypt_cost` is None where nothing was decrypted, or encrypted as well.
     """
 
     pair: str
@@ -43,6 +44,7 @@ class SnapshotRow:
     failures: int
     blind: bool | None
     word: Word
+    decrypt_cost: cost.DecryptCost | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: plain types, never infinite, never NaN."""
@@ -59,6 +61,7 @@ class SnapshotRow:
             "failures": self.failures,
             "blind": self.blind,
             "word": self.word.value,
+            "decrypt_cost": None if self.decrypt_cost is None else self.decrypt_cost.to_dict(),
         }
 
 
@@ -105,6 +108,7 @@ def _row(pair: str, operation: Operation, ticks: Sequence[Tick], certifying: boo
         failures=sum(sample.failure is not None for sample in (*encrypted, *plain)),
         blind=blind,
         word=word_of_window(certifying=certifying, samples=len(encrypted), blind=blind, ratios=ratios),
+        decrypt_cost=None if certifying else cost.of_points(_cost_points(kept)),
     )
 
 
@@ -118,6 +122,26 @@ def _units(ticks: Sequence[Tick]) -> list[UnitPoint]:
             if unit := pairing.add(tick.first, (latency, cpu, tick.started)):
                 units.append(unit)
     return units
+
+
+def _cost_points(ticks: Sequence[Tick]) -> Iterator[cost.CostPoint | None]:
+    """One for each unit that was measured in both orders."""
+    by_number: dict[int, list[Tick]] = {}
+    for tick in ticks:
+        by_number.setdefault(tick.unit, []).append(tick)
+    for unit in by_number.values():
+        if {tick.first for tick in unit} == set(Variant):
+            sides = [_sum([tick.burst(variant) for tick in unit]) for variant in Variant]
+            yield cost.point(*sides[0], *sides[1])
+
+
+def _sum(bursts: Sequence[Burst]) -> tuple[Work, int]:
+    """The work of all successful samples, and how many they are."""
+    work, runs = Work.nothing(), 0
+    for burst in bursts:
+        work = work + burst.work
+        runs += len(burst.samples) - len(burst.failures)
+    return work, runs
 
 
 def _median(samples: Sequence[Sample]) -> float | None:

@@ -18,7 +18,7 @@ from exporter.overhead.ratio import Ratio, exponential
 DEFAULT_TAU = 0.03
 """Assumed until enough windows of the target itself have been seen to estimate it."""
 
-_Z = 1.959964
+Z = 1.959964
 """Two-sided 95 % quantile of the normal distribution."""
 
 
@@ -29,7 +29,7 @@ def two_level(ratio: Ratio | None, tau: float = DEFAULT_TAU) -> Ratio | None:
     """
     if ratio is None or ratio.estimate is None or tau == 0.0:
         return ratio
-    between = _Z * tau
+    between = Z * tau
     return Ratio(
         estimate=ratio.estimate,
         lower=_moved(ratio.estimate, ratio.lower, -between),

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from exporter.domain.model import Tick, Variant
 from exporter.overhead.blocks import Block, BlockRecorder, BlockSide
+from exporter.overhead.cost import DecryptCost, of_blocks
 from exporter.overhead.dither import dither
 from exporter.overhead.hodges_lehmann import FEWEST_UNITS, hodges_lehmann
 from exporter.overhead.percentiles import percentiles
@@ -51,7 +52,8 @@ class SeriesSummary:
     over the successful samples. `order_bias` is the median ratio of ticks that the encrypted side began, divided by that
     of the others; far from 1, the order of the sides matters more than it should. `blind` is true
     when nothing of the encrypted side went through the cipher, None for pairs that are being certified:
-    they have no encrypted side. `word` is one of `words.Word`.
+    they have no encrypted side. `word` is one of `words.Word`. `decrypt_cost` is None also for operations that
+    decrypt nothing, or encrypt as well.
     """
 
     epoch: str
@@ -66,6 +68,7 @@ class SeriesSummary:
     encrypts_per_sample: dict[Variant, float]
     cpu_per_sample: dict[Variant, float]
     word: str
+    decrypt_cost: DecryptCost | None = None
 
 
 class SeriesWindow:
@@ -164,6 +167,7 @@ class SeriesWindow:
             encrypts_per_sample=_per_success(sides, lambda side: side.encrypts),
             cpu_per_sample=_per_success(sides, lambda side: side.cpu_seconds),
             word=word.value,
+            decrypt_cost=None if certifying else self._remember("cost", self._changes, lambda: of_blocks(frozen)),
         )
 
     def _latency_ratios(self, now: float) -> dict[int, Ratio]:

@@ -19,6 +19,7 @@ from exporter.domain.clock import Clock
 from exporter.domain.errors import Cancelled, ConnectFailed, Reason, TargetError
 from exporter.domain.model import CONTENDED, Burst, Execution, Operation, PairFacts, Sample, Slot, Tick, Variant
 from exporter.engines.base import Session
+from exporter.probing.meter import Meter
 from exporter.probing.operations import CATALOGUE
 from exporter.probing.turnstile import Turnstile
 
@@ -54,8 +55,10 @@ class Canary:
         turnstile: Turnstile,
         rng: random.Random,
         clock: Clock,
+        meter: Meter | None = None,
     ) -> None:
         self.target, self.pair, self.operation, self.settings = target, pair, operation, settings
+        self._meter = meter or Meter()
         self._turnstile, self._rng, self._clock = turnstile, rng, clock
         self._sides = StartingSides(rng)
         self._facts = CATALOGUE[operation]
@@ -114,11 +117,14 @@ class Canary:
     def execute(self, session: Session, facts: PairFacts, variant: Variant, key: int) -> tuple[Execution, bool]:
         """One timed query on one side, and whether our own process was in its way."""
         slot = _slot(facts, variant)
-        timeout = self.settings.timeout
-        if not self._facts.short:
-            return session.run(self.pair, slot, self.operation, key, timeout), False
-        with self._turnstile.turn() as turn:
-            return session.run(self.pair, slot, self.operation, key, timeout), turn.contended
+        timeout, contended = self.settings.timeout, False
+        if self._facts.short:
+            with self._turnstile.turn() as turn:
+                execution, contended = session.run(self.pair, slot, self.operation, key, timeout), turn.contended
+        else:
+            execution = session.run(self.pair, slot, self.operation, key, timeout)
+        self._meter.add(execution.work, facts.twin(slot).encrypted is True)
+        return execution, contended
 
     def _discard(self, session: Session, facts: PairFacts, runs: int) -> None:
         sides = [Variant.ENCRYPTED, Variant.PLAIN]

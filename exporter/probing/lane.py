@@ -16,7 +16,7 @@ from collections.abc import Callable
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import Clock
 from exporter.domain.errors import Cancelled, Reason
-from exporter.probing.budget import TimeBudget
+from exporter.probing.allowance import Allowance
 from exporter.probing.messages import (
     ABANDONED,
     BUSY,
@@ -56,6 +56,8 @@ class Lane:
         self.settings, self.target = settings, target
         self._turnstile, self._emit, self._clock = turnstile, emit, clock
         self._snapshot = snapshot
+        # The budgets belong to the target, not to a thread.
+        self._allowance = Allowance(settings, target)
         self._changed = threading.Condition()
         self._pending: list[str] = []
         self._not_before: dict[str, float] = {}
@@ -65,7 +67,6 @@ class Lane:
         self._stopping = False
         self._skipped: Counter[str] = Counter()
         self._worker: _Worker | None = None
-        self._budget: TimeBudget | None = None
         self._begun = 0.0
         self._abandoned: list[float] = []
         self._rest_until = 0.0
@@ -102,7 +103,11 @@ class Lane:
             self._skipped[MISSED] += runs
 
     def load_ratio(self) -> float:
-        return self._budget.load_ratio(self._clock.monotonic()) if self._budget else 0.0
+        return self._allowance.governor.load_ratio(self._clock.monotonic())
+
+    def out_of_sessions(self) -> bool:
+        """Whether calls that never ended hold so many sessions that this target cannot be measured any more."""
+        return self._worker is not None and self._worker.rounds.sessions.out_of_reach
 
     def hanging(self) -> int:
         """Abandoned threads whose call has still not ended."""
@@ -128,6 +133,8 @@ class Lane:
                 return False
             worker.abandoned = True
             self._hanging.append(worker)
+            # Should its call end after hours, that time must not use up what its successor lives on.
+            worker.rounds.allowance = Allowance(self.settings, self.target)
             self._skipped[ABANDONED] += 1
             collector, seconds = (self._running if self._running in COLLECTORS else ENCRYPTION_STATE), now - self._begun
             self._running = None
@@ -165,8 +172,6 @@ class Lane:
 
     def _new_worker(self) -> _Worker:
         worker = _Worker(self, self._rounds)
-        # The budget belongs to the target, not to the thread.
-        worker.rounds.budget = self._budget = self._budget or worker.rounds.budget
         worker.thread.start()
         return worker
 
@@ -179,6 +184,7 @@ class Lane:
             self._clock,
             random.Random(),
             worker.set_expiry,
+            self._allowance,
         )
 
     def next_job(self, worker: _Worker) -> str | None:

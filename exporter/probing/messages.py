@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.errors import Reason
-from exporter.domain.model import EncryptionState, PairFacts, Snapshot, StandbyState, TargetFacts, Tick
+from exporter.domain.model import EncryptionState, Operation, PairFacts, Snapshot, StandbyState, TargetFacts, Tick
 
 CANARY, ENCRYPTION_STATE, HEARTBEAT, STANDBY = COLLECTORS = ("canary", "encryption_state", "heartbeat", "standby")
 """What runs on a target, each at its own interval; the last two only where standbys are configured."""
@@ -25,6 +25,10 @@ BUSY, MISSED, BUDGET, BACK_OFF, ABANDONED = SKIP_REASONS = ("busy", "missed", "b
 """The closed set of causes for which a planned run does not happen: the last one has not ended, the time for
 it has passed, no canary time was left (counted for each operation), a connection failed a short while ago,
 or its call never ended."""
+
+
+TIME, BYTES_READ, BYTES_WRITTEN, SESSIONS = BUDGETS = ("time", "bytes_read", "bytes_written", "sessions")
+"""What canaries may use of a target, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,22 @@ class StandbysRead:
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetsUsed:
+    """After each round of canaries, whether any ran or not.
+
+    `used` holds the share of each budget in use: of the last hour, or for `SESSIONS` now. `bytes_read` and
+    `bytes_written` are those of this round, None where the engine does not count them. `periods` holds per (pair,
+    operation) the seconds from tick to tick that the budgets allow.
+    """
+
+    target: str
+    used: dict[str, float]
+    bytes_read: int | None
+    bytes_written: int | None
+    periods: dict[tuple[str, Operation], float]
+
+
+@dataclass(frozen=True, slots=True)
 class CollectorDone:
     """A collector finished at the Unix time `at`; `collector` is one of `COLLECTORS`. `reason` is None on success."""
 
@@ -155,6 +175,7 @@ ToParent = (
     | PairChecked
     | StateRead
     | StandbysRead
+    | BudgetsUsed
     | CollectorDone
     | Building
 )

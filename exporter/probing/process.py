@@ -15,6 +15,7 @@ import queue
 import signal
 import sys
 import threading
+from collections.abc import Mapping
 from functools import partial
 from multiprocessing.connection import Connection
 
@@ -34,6 +35,10 @@ TOO_MANY_HANGING, TOO_MANY_HANGING_OF_A_LANE = 8, 2
 """A probe process that holds this many abandoned threads, plus so many for each of its lanes, ends: every start
 costs the healthy targets of the process their sessions, so a few that hang must not bring it about soon."""
 EXIT_TOO_MANY_HANGING = 3
+PATIENCE_WITHOUT_SESSIONS = 3600.0
+"""Seconds that a process lives at least before it ends because hung calls hold all sessions of a target. They may be
+open on the server, so no more are opened; but only the end of the process closes them, and its other targets
+pause for that, so it happens once an hour at most."""
 
 log = logging.getLogger(__name__)
 
@@ -111,12 +116,8 @@ class ProbeProcess:
             if beats % COLLECT_GARBAGE_EVERY == 0:
                 with self._turnstile.turn():
                     gc.collect()
-            hanging = sum(lane.hanging() for lane in self._lanes.values())
-            if hanging >= TOO_MANY_HANGING + TOO_MANY_HANGING_OF_A_LANE * len(self._lanes):
-                log.error(
-                    "too many calls never ended; the probe process ends, to be started afresh",
-                    extra={"hanging": hanging},
-                )
+            if reason := reason_to_end(self._lanes, beats * BEAT_SECONDS):
+                log.error(f"{reason}; the probe process ends, to be started afresh")
                 self._outbox.flush(1.0)
                 return EXIT_TOO_MANY_HANGING
         self._close()
@@ -156,6 +157,18 @@ class ProbeProcess:
         for lane in self._lanes.values():
             lane.join(max(0.0, deadline - self._clock.monotonic()))
         self._outbox.flush(1.0)
+
+
+def reason_to_end(lanes: Mapping[str, Lane], age: float) -> str:
+    """Why only a new process can go on as it should; empty while this one, `age` seconds old, can."""
+    hanging = sum(lane.hanging() for lane in lanes.values())
+    if hanging >= TOO_MANY_HANGING + TOO_MANY_HANGING_OF_A_LANE * len(lanes):
+        return f"{hanging} calls never ended, which is too many"
+    if age >= PATIENCE_WITHOUT_SESSIONS:
+        for name, lane in lanes.items():
+            if lane.out_of_sessions():
+                return f"calls that never ended hold all sessions that budgets.sessions allows on {name}"
+    return ""
 
 
 def _obey(connection: Connection, probe: ProbeProcess) -> None:

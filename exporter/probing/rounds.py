@@ -1,7 +1,8 @@
 """What is done to one target, call by call: connect, build and verify twins, measure, read states.
 
 Everything here runs in the target's lane. Results leave as messages through `emit`; nothing is kept
-but the open session, the newest verification of each pair, the canaries' balance, and what was left out.
+but the open session, the newest verification of each pair, the canaries' balance, and what was left out;
+what the canaries may use belongs to the target and is given by whoever makes the rounds.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from collections.abc import Callable
 
 from exporter.config.schema import PairSettings, Settings, TargetSettings
 from exporter.domain.clock import Clock
-from exporter.domain.errors import AuthenticationFailed, ConnectFailed, Reason, TargetError
-from exporter.domain.model import Operation, PairFacts, Snapshot, Tick
+from exporter.domain.errors import AuthenticationFailed, Blocked, ConnectFailed, Reason, TargetError
+from exporter.domain.model import Operation, PairFacts, Snapshot, TargetFacts, Tick
 from exporter.engines import registry
-from exporter.engines.base import Progress, Session
-from exporter.probing.budget import TimeBudget
+from exporter.engines.base import Engine, Progress, Session
+from exporter.probing.allowance import Allowance
+from exporter.probing.budget import Amounts, Key
 from exporter.probing.canary import ABORTING, Canary
 from exporter.probing.messages import (
     BACK_OFF,
@@ -24,7 +26,9 @@ from exporter.probing.messages import (
     CANARY,
     ENCRYPTION_STATE,
     HEARTBEAT,
+    SESSIONS,
     STANDBY,
+    BudgetsUsed,
     Building,
     CollectorDone,
     PairChecked,
@@ -36,6 +40,8 @@ from exporter.probing.messages import (
     TickDone,
     ToParent,
 )
+from exporter.probing.meter import Meter
+from exporter.probing.sessions import HeldSessions
 from exporter.probing.sparing import Sparing
 from exporter.probing.turnstile import Turnstile
 from exporter.probing.watched import Watched
@@ -88,19 +94,23 @@ class Rounds:
         clock: Clock,
         rng: random.Random,
         expires: Callable[[float | None], None] = lambda _: None,
+        allowance: Allowance | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self.settings, self.target = settings, target
         self._emit, self._clock, self._rng, self._expires = emit, clock, rng, expires
-        self._engine = registry.make(target)
+        self._engine = engine or registry.make(target)
         self._session: Session | None = None
         self._facts: dict[str, PairFacts] = {}
         self._warm: set[str] = set()
         self._unbuilt: dict[str, str] = {}
         self._back_off = BackOff(settings.intervals_of(target).canary, rng)
-        self.budget = TimeBudget(settings.budgets_of(target).time_share_ratio, clock.monotonic())
+        self.allowance = allowance or Allowance(settings, target)
+        self.sessions = HeldSessions(self.allowance.sessions, self._engine.sessions_per_pair)
+        self._meter = Meter()
         self._canaries = {
             (pair.name, operation): Canary(
-                target.name, pair, operation, settings.operation(operation), turnstile, rng, clock
+                target.name, pair, operation, settings.operation(operation), turnstile, rng, clock, self._meter
             )
             for pair in target.pairs
             for operation in target.canary_operations
@@ -108,13 +118,15 @@ class Rounds:
         intervals = settings.intervals_of(target)
         self._beats = Sparing(intervals.standby - intervals.heartbeat)
         self._skipped: Counter[str] = Counter()
-        self._turn = 0
+        self._round_read: int | None = None
+        self._round_written: int | None = None
 
     # -- the collectors ------------------------------------------------------------------------------
 
     def canary(self) -> None:
-        """Measure every operation once on every valid pair, as far as the budget allows."""
+        """Measure every operation once on every valid pair, as far as the budgets allow."""
         self._collect(CANARY, self._measure_all)
+        self._emit(self._used())
 
     def encryption_state(self) -> None:
         """Verify which twin is encrypted and read keystores and inventory."""
@@ -172,7 +184,11 @@ class Rounds:
         failures: list[tuple[str, Operation, str]] = []
         for number, ((pair, operation), canary) in enumerate(self._canaries.items()):
             progress(f"measuring {operation} on {pair}", number / len(self._canaries))
-            facts = self._ready(session, canary.pair)
+            try:
+                facts = self._ready(session, canary.pair)
+            except Blocked as error:
+                failures.append((pair, operation, str(error)))
+                continue
             if facts is None or not facts.valid:
                 failures.append((pair, operation, self._why_not(pair)))
                 continue
@@ -180,7 +196,8 @@ class Rounds:
                 ticks.append(tick)
             if canary.problem:
                 failures.append((pair, operation, canary.problem))
-        # Not charged to the budget of the ticks: it has limits of its own, and happens once an hour at most.
+        # Not charged to the budgets of the ticks: it has limits of its own, and happens once an hour at most.
+        self._meter.take()
         return Snapshot(self.target.name, started, self._clock.monotonic() - begun, tuple(ticks), tuple(failures))
 
     def connect(self, progress: Progress | None = None) -> None:
@@ -190,12 +207,18 @@ class Rounds:
             self._build(session, pair, progress or self._building)
             self._verify(session, pair)
 
+    @property
+    def facts(self) -> TargetFacts | None:
+        """What the open session found out about its target."""
+        return None if self._session is None else self._session.facts()
+
     def close(self) -> None:
         session, self._session = self._session, None
         self._facts.clear()
         self._warm.clear()
         if session is not None:
             session.close()
+        self.sessions.close()
 
     # -- steps ---------------------------------------------------------------------------------------
 
@@ -219,8 +242,14 @@ class Rounds:
     def _connected(self) -> Session:
         if self._session is None:
             begun = self._clock.monotonic()
-            opened = Watched(self._expires, self._clock).open(self._engine, CONNECT_TIMEOUT)
+            self.sessions.connect(self.target.name)
+            try:
+                opened = Watched(self._expires, self._clock).open(self._engine, CONNECT_TIMEOUT)
+            except TargetError:
+                self.sessions.close()
+                raise
             self._session = opened
+            self._meter.connected(opened.facts())
             self._back_off.succeeded()
             seconds = self._clock.monotonic() - begun
             self._emit(TargetReached(self.target.name, opened.facts(), 1, seconds))
@@ -269,6 +298,7 @@ class Rounds:
 
     def _ready(self, session: Session, pair: PairSettings) -> PairFacts | None:
         """The newest verification of a pair that can be measured now, after warm-up; None when it cannot."""
+        self.sessions.prepare(pair.name)
         prepared = session.prepare(pair, CONNECT_TIMEOUT)
         if prepared.connects:
             self._emit(TargetReached(self.target.name, session.facts(), prepared.connects, prepared.connect_seconds))
@@ -285,31 +315,63 @@ class Rounds:
         return facts
 
     def _measure_all(self, session: Session) -> str:
-        """One tick of every operation; what went wrong in the first that did not succeed.
+        """One tick of every operation that the budgets allow now; what went wrong in the first that did not succeed.
 
-        A round starts with another operation each time, so that a tight budget starves none of them.
+        A pair without sessions keeps no other from its turn.
         """
-        canaries = list(self._canaries.values())
-        self._turn += 1
-        first = self._turn % max(1, len(canaries))
-        for canary in canaries[first:] + canaries[:first]:
-            begun = self._clock.monotonic()
-            if not self.budget.allows(begun):
+        governor, blocked = self.allowance.governor, None
+        for key in governor.order(self._clock.monotonic()):
+            if governor.refuses(key, self._clock.monotonic()):
                 self._skipped[BUDGET] += 1
                 continue
-            facts = self._ready(session, canary.pair)
-            if facts is not None:
-                tick = canary.tick(session, facts)
-                self._emit(TickDone(tick))
-                if tick.dropped in _FATAL:
-                    raise ConnectFailed(f"the session was lost while measuring {canary.operation}")
-            self.budget.spend(self._clock.monotonic() - begun, self._clock.monotonic())
+            try:
+                self._measure(session, key)
+            except Blocked as error:
+                blocked = blocked or error
+        if blocked is not None:
+            raise blocked
         failed = next((canary for canary in self._canaries.values() if canary.problem), None)
         if failed is None:
             return ""
         where = f"{failed.operation} on {failed.pair.name}"
         # Some engines say so themselves.
         return failed.problem if failed.problem.startswith(where) else f"{where}: {failed.problem}"
+
+    def _measure(self, session: Session, key: Key) -> None:
+        """One tick, charged to the budgets whatever becomes of it."""
+        canary, governor = self._canaries[key], self.allowance.governor
+        begun = self._clock.monotonic()
+        facts = None
+        try:
+            facts = self._ready(session, canary.pair)
+        finally:
+            # What warms up a whole pair is not the cost of the operation that happens to come first.
+            ready = self._charge(None, begun)
+            if facts is None:
+                governor.passed(key, begun)
+        if facts is None:
+            return
+        try:
+            tick = canary.tick(session, facts)
+        finally:
+            self._charge(key, ready)
+        self._emit(TickDone(tick))
+        if tick.dropped in _FATAL:
+            raise ConnectFailed(f"the session was lost while measuring {canary.operation}")
+
+    def _charge(self, key: Key | None, begun: float) -> float:
+        """Charge what was used since `begun`, to an operation or to none; the time now."""
+        now = self._clock.monotonic()
+        read, written = self._meter.take()
+        self._round_read, self._round_written = _sum(self._round_read, read), _sum(self._round_written, written)
+        self.allowance.governor.charge(key, Amounts(now - begun, read or 0, written or 0), begun, now)
+        return now
+
+    def _used(self) -> BudgetsUsed:
+        governor, sessions = self.allowance.governor, self.allowance.sessions
+        used = governor.used(self._clock.monotonic()) | {SESSIONS: sessions.open / sessions.most}
+        read, written, self._round_read, self._round_written = self._round_read, self._round_written, None, None
+        return BudgetsUsed(self.target.name, used, read, written, governor.periods())
 
     def _why_not(self, pair: str) -> str:
         facts = self._facts.get(pair)
@@ -318,3 +380,8 @@ class Rounds:
 
     def _building(self, what: str, share: float) -> None:
         self._emit(Building(self.target.name, what, share))
+
+
+def _sum(total: int | None, more: int | None) -> int | None:
+    """Of what is known; None while nothing is."""
+    return total if more is None else more + (total or 0)

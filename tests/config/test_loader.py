@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -13,12 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from exporter.config.loader import load
+from exporter.config.quantities import format_duration, format_size, parse_duration, parse_size
 from exporter.config.schema import (
     Settings,
     TargetSettings,
     default_state_directory,
-    format_duration,
-    parse_duration,
     settings_type,
 )
 from exporter.config.secrets import SecretSource
@@ -299,6 +299,51 @@ def test_a_user_without_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("seconds", [0.25, 1.0, 1.5, 10.0, 60.0, 90.0, 3600.0, 86400.0 * 14, 0.0012])
 def test_durations_are_written_as_they_are_read(seconds: float) -> None:
     assert parse_duration(format_duration(seconds)) == pytest.approx(seconds)
+
+
+@given(st.integers(1, 2**50))
+def test_sizes_are_written_as_they_are_read(size: int) -> None:
+    assert parse_size(format_size(size)) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("512MiB", 2**29),
+        ("2GiB", 2**31),
+        ("1.5GiB", 3 * 2**29),
+        ("1TiB", 2**40),
+        ("1048576", 2**20),
+        ("2048KiB", 2**21),
+    ],
+)
+def test_sizes_are_read_from_file_and_environment(loading: Loading, text: str, size: int) -> None:
+    assert loading(SQLITE + f"budgets: {{bytes_read_per_hour: {text}}}\n").budgets.bytes_read_per_hour == size
+    environ = {**HOME, "TDE_EXPORTER_BUDGETS__BYTES_READ_PER_HOUR": text}
+    assert load(None, target_types=TYPES, environ=environ).budgets.bytes_read_per_hour == size
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("2GB", "this is no size. Write whole bytes, or 512KiB, 64MiB, 2GiB or 1TiB"),
+        ("much", "this is no size"),
+        ("1.3KiB", "this is no size"),
+        ("-1MiB", "this is no size"),
+        ("''", "this is no size"),
+        (f"{'9' * 400}GiB", "this is no size"),
+        ("1KiB", "this must be at least 1MiB"),
+        ("2000TiB", "this must be at most 1024TiB"),
+        ("-5", "this must be at least 1MiB"),
+        ("0.5", "this must be a size"),
+        ("true", "this must be a number"),
+        ("[]", "this must be a size, but this is a list. Write it as 512KiB"),
+    ],
+)
+def test_what_is_no_size_is_explained(loading: Loading, text: str, words: str) -> None:
+    with pytest.raises(ConfigErrors, match=re.escape(words)) as caught:
+        loading(SQLITE + f"budgets: {{bytes_read_per_hour: {text}}}\n")
+    assert "c.yaml:2: budgets.bytes_read_per_hour" in str(caught.value)
 
 
 # Secrets in the configuration

@@ -145,6 +145,12 @@ def operations(case):
     return sorted(registry.engine_type(case.target.engine).operations)
 
 
+def test_preparing_opens_no_more_sessions_than_the_engine_says(case, session):
+    prepared = session.prepare(case.target.pairs[0], 5.0)
+
+    assert 0 < prepared.connects <= registry.engine_type(case.target.engine).sessions_per_pair
+
+
 def test_every_engine_without_a_server_has_a_case():
     assert set(registry.names()) == set(CASES)
 

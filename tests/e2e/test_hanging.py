@@ -78,3 +78,16 @@ def test_the_daemon_ends_in_time_whatever_hangs(daemon):
     exporter.until(lambda: exporter.total("tde_target_connects_total") == 3 * 3, "calls that never end")
 
     assert exporter.stop() < 5.0 * 5
+
+
+def test_calls_that_never_end_do_not_pile_up_sessions(daemon):
+    """Three sessions are allowed and the lost call holds them all: no more are opened, and the page says why."""
+    wedged = fake("wedged", faults=[{"kind": "wedge", "call": "run", "first": 20, "last": 20}])
+    wedged["budgets"]["sessions"] = 3
+    exporter = daemon(settings(fake("healthy"), wedged)).start()
+
+    exporter.until(lambda: exporter.total("tde_exporter_lanes_abandoned_total") >= 1, "the wedged lane")
+    exporter.until(lambda: "3 of the 3 that budgets.sessions allows are in use" in exporter.get("/").text, "its words")
+    assert exporter.total("tde_target_connects_total", target="wedged") == 3
+    assert exporter.value("tde_target_up", target="wedged") == 0
+    assert exporter.value("tde_target_up", target="healthy") == 1

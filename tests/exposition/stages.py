@@ -34,6 +34,7 @@ from exporter.exposition.page import Renderer
 from exporter.exposition.view import TargetView
 from exporter.probing.messages import (
     Beat,
+    BudgetsUsed,
     CollectorDone,
     PairChecked,
     StandbysRead,
@@ -45,7 +46,9 @@ from exporter.probing.messages import (
 )
 
 WORK = Work(cpu_seconds=0.001, blocks_read=10, decrypts=10, encrypts=0)
-FACTS = TargetFacts("sqlite3mc", "3.54.0", cpu_source="thread", decrypt_unit="block", decrypt_source="counter")
+FACTS = TargetFacts(
+    "sqlite3mc", "3.54.0", cpu_source="thread", decrypt_unit="block", decrypt_source="counter", block_bytes=8192
+)
 
 Labels = frozenset[tuple[str, str]]
 
@@ -147,6 +150,14 @@ class Stage:
         for operation in self.target.canary_operations:
             self.tick(operation)
         self.collected()
+        self.budgets()
+
+    def budgets(self, period: float = 10.0, read: int | None = 8192, written: int | None = 4096) -> None:
+        """What a round leaves behind: its budgets, and how often each operation of the first pair may run."""
+        used = {"time": 0.4, "bytes_read": 0.2, "bytes_written": 0.1, "sessions": 0.5}
+        pair = self.target.pairs[0].name
+        periods = {(pair, operation): period for operation in self.target.canary_operations}
+        self.say(BudgetsUsed(self.target.name, used, read, written, periods))
 
     def hours(self, hours: float = 1.1, interval: float = 10.0) -> None:
         """Rounds and states as they come, until everything that can be known is known."""

@@ -35,6 +35,7 @@ from exporter.exposition.catalogue import CATALOGUE
 from exporter.probing.messages import (
     COLLECTORS,
     Beat,
+    BudgetsUsed,
     Building,
     CollectorDone,
     PairChecked,
@@ -136,6 +137,14 @@ messages: Any = st.one_of(
     st.builds(StandbysRead, TARGETS, st.lists(standby_states, max_size=4).map(tuple)),
     st.builds(CollectorDone, TARGETS, st.sampled_from([*COLLECTORS, "odd"]), ODD, ODD, REASONS, WORDS),
     st.builds(Building, TARGETS, WORDS, ODD),
+    st.builds(
+        BudgetsUsed,
+        TARGETS,
+        st.dictionaries(st.sampled_from(["time", "sessions", "odd"]), ODD, max_size=3),
+        ODD,
+        ODD,
+        st.dictionaries(st.tuples(PAIRS, st.sampled_from(Operation)), LIKELY, max_size=3),
+    ),
 )
 events = st.one_of(messages, messages, messages, st.floats(0, 100), st.booleans())
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from exporter.config.schema import IntervalSettings, Settings
+from exporter.config.schema import BudgetSettings, IntervalSettings, Settings
 from exporter.domain.clock import FakeClock
 from exporter.domain.errors import Reason
 from exporter.domain.model import Operation
@@ -15,7 +15,17 @@ from exporter.engines.fake.settings import Target as Scripted
 from exporter.engines.sqlite.settings import Pair
 from exporter.engines.sqlite.settings import Target as Embedded
 from exporter.probing.lane import FIRST_REST, LONGEST_REST, Lane
-from exporter.probing.messages import ABANDONED, CANARY, ENCRYPTION_STATE, Building, CollectorDone, TickDone, ToParent
+from exporter.probing.messages import (
+    ABANDONED,
+    CANARY,
+    ENCRYPTION_STATE,
+    Building,
+    CollectorDone,
+    TargetReached,
+    TickDone,
+    ToParent,
+)
+from exporter.probing.process import reason_to_end
 from exporter.probing.turnstile import Turnstile
 
 AN_HOUR_AND_MORE = 4000.0
@@ -126,6 +136,25 @@ def test_the_target_is_measured_again_after_a_single_hang(tried):
 
     until(lambda: orders.clock.advance(0.1) or orders.of(TickDone), "a tick of the successor")
     assert orders.lane.hanging() == 1
+
+
+def test_sessions_of_a_call_that_never_ends_stay_counted_and_end_the_process_after_an_hour(tried):
+    fault = Fault(kind="wedge", call="run", last=1)
+    target = Scripted(name="orders", real_time=False, faults=(fault,), budgets=BudgetSettings(sessions=3))
+    orders = tried(target)
+    orders.lane.start()
+    until(lambda: orders.of(CollectorDone), "the first pass")
+    assert not orders.lane.out_of_sessions()
+    orders.lane.offer(CANARY)
+    orders.abandoned()
+    orders.lane.offer(CANARY)
+
+    until(lambda: orders.of(CollectorDone)[-1].reason is Reason.BLOCKED, "words about the sessions")
+    assert sum(message.connects for message in orders.of(TargetReached)) == 3
+    lanes = {"orders": orders.lane}
+    assert reason_to_end(lanes, 3599.0) == ""
+    assert "budgets.sessions allows on orders" in reason_to_end(lanes, 3600.0)
+    assert reason_to_end({}, 3600.0) == ""
 
 
 def test_an_abandoned_call_that_ends_after_all_lets_go_of_its_session(tried, tmp_path):

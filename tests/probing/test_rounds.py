@@ -1,6 +1,7 @@
 """What is said about a target, call by call, with the scripted engine behind it."""
 
 import random
+from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -9,8 +10,12 @@ from exporter.config.schema import BudgetSettings, IntervalSettings, PairSetting
 from exporter.domain.clock import FakeClock
 from exporter.domain.errors import Reason
 from exporter.domain.model import Operation, Phase
+from exporter.engines.fake.engine import Engine as FakeEngine
+from exporter.engines.fake.engine import Session as FakeSession
 from exporter.engines.fake.settings import Fault, Side, Standby, Target
+from exporter.probing.budget import Amounts
 from exporter.probing.messages import (
+    BudgetsUsed,
     CollectorDone,
     SnapshotDone,
     StandbysRead,
@@ -24,17 +29,41 @@ from exporter.probing.rounds import Rounds
 from exporter.probing.turnstile import Turnstile
 
 
+class TimedSession(FakeSession):
+    """A session of the scripted engine, whose queries take their time on the clock of the test."""
+
+    clock: FakeClock
+
+    def run(self, *arguments):
+        execution = super().run(*arguments)
+        self.clock.advance(execution.duration)
+        return execution
+
+
+class TimedEngine(FakeEngine):
+    def __init__(self, target, clock):
+        super().__init__(target)
+        self._clock = clock
+
+    def open(self, timeout):
+        session = TimedSession(self._target, self._life)
+        session.clock = self._clock
+        return session
+
+
 class Said:
     """The rounds of one scripted target and every message that left them."""
 
-    def __init__(self, folder, **target):
+    def __init__(self, folder, timed=False, **target):
+        """`timed`: queries take their time on the clock of the test."""
         made = Target(**{"name": "orders", "real_time": False, **target})
         self.clock = FakeClock()
         self.messages: list[ToParent] = []
         settings = Settings(state_directory=folder, targets=(made,))
         self.rounds = Rounds(
-            settings, made, Turnstile(), self.messages.append, self.clock, random.Random(1), lambda _at: None
-        )
+            settings, made, Turnstile(), self.messages.append, self.clock, random.Random(1),
+            engine=TimedEngine(made, self.clock) if timed else None,
+        )  # fmt: skip
 
     def of(self, kind):
         return [message for message in self.messages if isinstance(message, kind)]
@@ -90,12 +119,119 @@ def test_a_refused_secret_is_not_tried_again_within_the_hour(said):
 
 def test_what_the_budget_refuses_is_counted_for_each_operation(said):
     orders = said(budgets=BudgetSettings(time_share_ratio=0.01))
-    orders.rounds.budget.spend(3600.0, orders.clock.monotonic())
+    orders.rounds.allowance.governor.charge(None, Amounts(36.0), 0.0, orders.clock.monotonic())
     orders.rounds.canary()
 
     assert orders.of(TickDone) == []
     assert orders.rounds.take_skipped() == {"budget": 2}
     assert orders.of(CollectorDone)[0].reason is None
+    assert orders.of(BudgetsUsed)[0].used["time"] == 1.0
+
+
+SLOW = {"a": Side(encrypted=True, latency=0.1, decrypts=10), "b": Side(encrypted=False, latency=0.1)}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high"),
+    # A tick of 42 queries takes more than the 3.6 s of the second case: it runs alone in its hour, warm-ups apart.
+    [(0.01, 0.008, 0.01), (0.001, 0.0, 5.4 / 3600)],
+)
+def test_queries_of_a_tenth_of_a_second_never_take_more_than_their_share_of_any_hour(said, ratio, low, high):
+    orders = said(**SLOW, timed=True, budgets=BudgetSettings(time_share_ratio=ratio))
+    loads = []
+    for _ in range(6 * 360):
+        begun = orders.clock.monotonic()
+        orders.rounds.canary()
+        loads.append(orders.rounds.allowance.governor.load_ratio(orders.clock.monotonic()))
+        orders.clock.advance(max(0.0, begun + 10.0 - orders.clock.monotonic()))
+
+    assert max(loads) <= high
+    assert max(loads[720:]) > low
+    assert {message.tick.operation for message in orders.of(TickDone)} == {"full_scan", "point_select"}
+
+
+def test_a_tenth_of_the_budget_is_a_tenth_of_the_load(said):
+    def load(ratio):
+        orders = said(
+            a=Side(encrypted=True, latency=0.004), b=Side(encrypted=False, latency=0.004), timed=True,
+            budgets=BudgetSettings(time_share_ratio=ratio),
+        )  # fmt: skip
+        for _ in range(4 * 360):
+            begun = orders.clock.monotonic()
+            orders.rounds.canary()
+            orders.clock.advance(begun + 10.0 - orders.clock.monotonic())
+        return orders.rounds.allowance.governor.load_ratio(orders.clock.monotonic())
+
+    assert load(0.01) == pytest.approx(0.01, rel=0.05)
+    assert load(0.001) == pytest.approx(0.001, rel=0.1)
+
+
+def test_both_twins_are_thinned_alike(said):
+    orders = said(**SLOW, timed=True)
+    for _ in range(720):
+        orders.rounds.canary()
+        orders.clock.advance(10.0)
+
+    ticks = [message.tick for message in orders.of(TickDone)]
+    assert 0 < len(ticks) < 1440
+    assert all(len(tick.encrypted.samples) == len(tick.plain.samples) for tick in ticks)
+    assert orders.rounds.take_skipped()["budget"] == 1440 - len(ticks)
+
+
+def test_bytes_are_charged_with_those_of_discarded_queries(said):
+    orders = said()
+    orders.rounds.canary()
+    first, second = (orders.rounds.canary() or orders.of(BudgetsUsed)[-1] for _ in range(2))
+
+    # Twenty samples and a discarded one for each twin, and one scan of each: 44 queries of ten blocks.
+    assert first.bytes_read == second.bytes_read == 44 * 10 * 8192
+    assert first.bytes_written == 0
+    assert orders.of(BudgetsUsed)[0].bytes_read > first.bytes_read
+    assert second.used["bytes_read"] == pytest.approx(
+        sum(message.bytes_read for message in orders.of(BudgetsUsed)) / (24 * 2**30)
+    )
+
+
+def test_the_budget_of_reading_is_kept_over_any_hour(said):
+    limit = 200 * 2**20
+    orders = said(budgets=BudgetSettings(bytes_read_per_hour=limit))
+    for _ in range(1080):
+        orders.rounds.canary()
+        orders.clock.advance(10.0)
+
+    used = [message.used["bytes_read"] for message in orders.of(BudgetsUsed)]
+    assert 0.9 < max(used[360:]) <= 1.0
+    ran = Counter(message.tick.operation for message in orders.of(TickDone))
+    # All point selects would read 1.2 GiB in an hour; scans read next to nothing and are not thinned.
+    assert ran["full_scan"] == 1080
+    assert 3 * 40 <= ran["point_select"] <= 3 * 46
+
+
+def test_a_pair_for_which_no_sessions_are_left_is_not_measured_and_says_so(said):
+    pairs = (PairSettings(name="one"), PairSettings(name="two"))
+    orders = said(pairs=pairs, budgets=BudgetSettings(sessions=4))
+    for _ in range(3):
+        orders.rounds.canary()
+
+    assert {message.tick.pair for message in orders.of(TickDone)} == {"one"}
+    assert sum(message.connects for message in orders.of(TargetReached)) == 3
+    assert [(failed.reason, failed.connecting) for failed in orders.of(TargetFailed)] == [(Reason.BLOCKED, False)] * 3
+    assert "pair two" in orders.of(TargetFailed)[0].words
+    assert "budgets.sessions" in orders.of(TargetFailed)[0].words
+    assert orders.of(BudgetsUsed)[-1].used["sessions"] == 0.75
+
+
+def test_sessions_are_given_back_when_they_are_closed(said):
+    orders = said(
+        faults=(Fault(kind="error", call="run", reason=Reason.CONNECT, first=40, last=40),),
+        budgets=BudgetSettings(sessions=3),
+    )
+    for _ in range(6):
+        orders.rounds.canary()
+
+    assert [message.connects for message in orders.of(TargetReached)] == [1, 2, 1, 2]
+    orders.rounds.close()
+    assert orders.rounds.allowance.sessions.open == 0
 
 
 def test_a_lost_session_is_one_error_and_a_new_session_next_time(said):

@@ -176,6 +176,22 @@ def test_nothing_configured_and_nothing_measured_still_make_a_page() -> None:
     assert "running for 1\u00a0h 0\u00a0min" in "".join(shown._text)
 
 
+def test_the_noise_of_the_exporter_is_one_line_and_absent_when_unknown() -> None:
+    words = (
+        "The exporter's own noise: 1.20 µs median, 24.0 µs P99 in the last hour; 0 of 312 ticks dropped as contended."
+    )
+    assert words in page(overhead(), noise=words).text
+    assert "noise" not in page(overhead()).text
+
+
+def test_what_a_decrypt_costs_stands_at_its_pair_and_the_rate_at_its_operation() -> None:
+    words = "a page decrypted costs 2.06 µs (1.51 … 2.60) of CPU"
+    shown = page(overhead(rate="P50 only: one sample per tick"), costs={("embedded", "phonebook"): words})
+    assert f"embeddedphonebook{words}" in shown.cells
+    assert "full scan coldP50 only: one sample per tick" in shown.cells
+    assert "embeddedphonebook" in page(overhead(), costs={("embedded", "other"): words}).cells
+
+
 def test_links_lead_to_the_machine_readable_side() -> None:
     links = [value for name, value in page().attributes if name == "href"]
     assert links == ["/favicon.ico", "/metrics", "/-/healthy", "/-/ready"]

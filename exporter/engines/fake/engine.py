@@ -223,6 +223,7 @@ class Engine:
 
     operations: ClassVar[frozenset[Operation]] = frozenset(Operation)
     self_provisioning: ClassVar[bool] = True
+    sessions_per_pair: ClassVar[int] = len(Slot)
 
     def __init__(self, target: TargetSettings) -> None:
         if not isinstance(target, Target):

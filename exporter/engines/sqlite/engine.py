@@ -271,6 +271,7 @@ class Engine:
 
     operations: ClassVar[frozenset[Operation]] = frozenset(OPERATIONS)
     self_provisioning: ClassVar[bool] = True
+    sessions_per_pair: ClassVar[int] = 4  # A warm and a cold connection to each twin; `open` makes none.
 
     def __init__(self, target: TargetSettings) -> None:
         if not isinstance(target, Target):

@@ -6,8 +6,8 @@ Everything that comes from outside passes through `html.escape`. Unknown is writ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from html import escape
 from itertools import groupby
 
@@ -59,7 +59,7 @@ class OverheadRow:
 
     `word` is one of `exporter.overhead.words.Word`. `source` says where the numbers come from
     (`1 h window`, `snapshot 14:25 UTC`), `samples` how many there are on each side. Decrypts and
-    encrypts are those of the encrypted side. None is unknown.
+    encrypts are those of the encrypted side. `rate` says what can be known at the rate of its ticks. None is unknown.
     """
 
     target: str
@@ -74,13 +74,15 @@ class OverheadRow:
     encrypts_per_sample: float | None = None
     samples: int | None = None
     source: str = ""
+    rate: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Landing:
     """Everything on the page. `started` and `now` are Unix times; `problems` concern the exporter itself.
 
-    `threshold` is the budget as a ratio.
+    `threshold` is the budget as a ratio. `costs` holds a sentence per (target, pair) on what one decrypt costs,
+    `noise` one on the exporter itself; empty is unknown.
     """
 
     version: str
@@ -91,6 +93,8 @@ class Landing:
     standbys: tuple[StandbyRow, ...] = ()
     problems: tuple[str, ...] = ()
     threshold: float = DEFAULT_THRESHOLD
+    costs: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    noise: str = ""
 
 
 def render(landing: Landing) -> str:
@@ -116,6 +120,7 @@ def render(landing: Landing) -> str:
 <p class="summary">{_summary(landing)}</p>
 {f'<ul class="problems">{problems}</ul>' if problems else ""}
 {_overhead(landing)}
+{f'<p class="noise">{escape(landing.noise)}</p>' if landing.noise else ""}
 {_targets(landing.targets)}
 {standbys.table(landing.standbys)}
 </main>
@@ -151,8 +156,10 @@ def _overhead(landing: Landing) -> str:
     scale = Scale.around(filter(None, (_fact(row.latency) for row in landing.overhead)), landing.threshold)
     bodies = []
     for (target, pair), rows in groupby(landing.overhead, key=lambda row: (row.target, row.pair)):
+        cost = landing.costs.get((target, pair), "")
         group = (
-            f'<tr class="group"><th colspan="9" scope="rowgroup">{escape(target)}<span>{escape(pair)}</span></th></tr>'
+            f'<tr class="group"><th colspan="9" scope="rowgroup">{escape(target)}<span>{escape(pair)}</span>'
+            f"{f'<span class={chr(34)}cost{chr(34)}>{escape(cost)}</span>' if cost else ''}</th></tr>"
         )
         bodies.append(f"<tbody>{group}{''.join(_overhead_row(row, scale, landing.threshold) for row in rows)}</tbody>")
     heads = (
@@ -170,7 +177,7 @@ def _overhead_row(row: OverheadRow, scale: Scale, threshold: float) -> str:
     judged = verdict(row.word)
     muted = " muted" if judged.tone == "mute" else ""
     cells = [
-        f'<td class="op">{escape(row.operation.replace("_", " "))}</td>',
+        f'<td class="op">{escape(row.operation.replace("_", " "))}{_rate(row.rate)}</td>',
         cell("Verdict", chip(judged.words, judged.tone)),
         cell("Latency overhead", _ratio(row.latency), f"number keep{muted}"),
         f'<td class="picture t-{judged.tone}">{picture(_fact(row.latency), scale, threshold)}</td>',
@@ -181,6 +188,10 @@ def _overhead_row(row: OverheadRow, scale: Scale, threshold: float) -> str:
         cell("From", _source(row), "from"),
     ]
     return f"<tr>{''.join(cells)}</tr>"
+
+
+def _rate(words: str) -> str:
+    return f'<span class="interval rate">{escape(words)}</span>' if words else ""
 
 
 def _source(row: OverheadRow) -> str:

@@ -41,6 +41,8 @@ tr.group th span { font-weight: 400; color: var(--soft); margin-left: 8px; }
 tbody + tbody tr:first-child > * { border-top: 1px solid var(--line); }
 .number { text-align: right; white-space: nowrap; }
 .op { font-weight: 500; white-space: nowrap; }
+.rate { font-weight: 400; white-space: normal; min-width: 12ch; }
+tr.group th span.cost { float: right; }
 .soft { color: var(--soft); font-size: 13px; }
 .from { white-space: nowrap; line-height: 1.35; } td.picture { padding-left: 4px; padding-right: 4px; }
 .big { font-weight: 650; }
@@ -63,6 +65,7 @@ tbody + tbody tr:first-child > * { border-top: 1px solid var(--line); }
 .pair { display: block; } .pair + .pair { margin-top: 3px; }
 .empty { padding: 0 20px 20px; margin: 0; color: var(--soft); }
 .legend { color: var(--soft); font-size: 13px; margin: -14px 4px 28px; padding: 0; list-style: none; }
+.noise { color: var(--soft); font-size: 13px; margin: -14px 4px 28px; }
 .legend li { display: inline-block; margin-right: 18px; }
 .legend b { font-weight: 600; color: var(--ink); }
 footer { padding-bottom: 40px; color: var(--soft); font-size: 14px; display: flex; flex-wrap: wrap; gap: 4px 20px; }
@@ -81,7 +84,7 @@ footer span { margin-left: auto; }
     justify-items: start; }
   td[data-label]::before { content: attr(data-label); color: var(--soft); font-size: 13px; }
   .number { text-align: left; } td.picture, td.dash:not(.keep) { display: none; }
-  .op { font-weight: 650; }
+  .op { font-weight: 650; } tr.group th span.cost { float: none; display: block; margin-left: 0; }
   .words { max-width: none; } caption { padding: 14px 16px 10px; }
   .legend li { display: block; }
 }

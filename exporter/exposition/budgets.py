@@ -1,0 +1,72 @@
+"""What is known of the budgets of one target, and what its operations can say at the rate that they allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from exporter.config.schema import Settings, TargetSettings
+from exporter.domain.model import Operation
+from exporter.exposition.screening import count, number
+from exporter.exposition.view import SeriesView
+from exporter.overhead.tiers import tier
+from exporter.probing.messages import BUDGETS, BudgetsUsed
+
+SHORTEST_EXPIRY = 3.0
+
+
+class BudgetBook:
+    """Sums since the start, and shares and rates as of the last round. Times are monotonic seconds."""
+
+    def __init__(self, settings: Settings, target: TargetSettings) -> None:
+        self._interval = settings.intervals_of(target).canary
+        self._expiry = max(2 * self._interval, SHORTEST_EXPIRY)
+        self._samples = {operation: settings.operation(operation).samples for operation in target.canary_operations}
+        self._heard: float | None = None
+        self._shares: dict[str, float] = {}
+        self._periods: dict[tuple[str, Operation], float] = {}
+        self.bytes_read: int | None = None
+        self.bytes_written: int | None = None
+
+    def used(self, message: BudgetsUsed, now: float) -> int:
+        """Take what a round left behind; the number of values in it that cannot be true."""
+        read, written = count(message.bytes_read), count(message.bytes_written)
+        if read is not None:
+            self.bytes_read = read + (self.bytes_read or 0)
+        if written is not None:
+            self.bytes_written = written + (self.bytes_written or 0)
+        shares = {name: number(message.used.get(name)) for name in BUDGETS if name in message.used}
+        periods = {key: number(period) for key, period in message.periods.items()}
+        self._shares = {name: share for name, share in shares.items() if share is not None}
+        self._periods = {key: period for key, period in periods.items() if period}
+        self._heard = now
+        return (
+            (read is None and message.bytes_read is not None)
+            + (written is None and message.bytes_written is not None)
+            + (len(message.used) - len(self._shares))
+            + (len(periods) - len(self._periods))
+        )
+
+    def lost(self) -> None:
+        """Nobody knows any more; what was summed up stays true."""
+        self._heard = None
+
+    def shares(self, now: float) -> Mapping[str, float]:
+        """Share in use of each budget that is known, by name."""
+        return MappingProxyType(dict(self._shares) if self._known(now) else {})
+
+    def rated(self, series: SeriesView, pair: str, now: float) -> SeriesView:
+        """The series with its rate and tier, if these are known."""
+        period = self._periods.get((pair, series.operation)) if self._known(now) else None
+        if period is None:
+            return series
+        return replace(
+            series,
+            tier=tier(self._samples[series.operation], period),
+            period=period,
+            thinned=period > self._interval,
+        )
+
+    def _known(self, now: float) -> bool:
+        return self._heard is not None and now - self._heard <= self._expiry

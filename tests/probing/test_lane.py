@@ -149,7 +149,10 @@ def test_sessions_of_a_call_that_never_ends_stay_counted_and_end_the_process_aft
     orders.abandoned()
     orders.lane.offer(CANARY)
 
-    until(lambda: orders.of(CollectorDone)[-1].reason is Reason.BLOCKED, "words about the sessions")
+    until(
+        lambda: orders.clock.advance(0.1) or orders.of(CollectorDone)[-1].reason is Reason.BLOCKED,
+        "words about sessions",
+    )
     assert sum(message.connects for message in orders.of(TargetReached)) == 3
     lanes = {"orders": orders.lane}
     assert reason_to_end(lanes, 3599.0) == ""

@@ -87,9 +87,11 @@ def with_interval(ratio: Ratio | None) -> str:
 
 
 def count(number: float | None) -> str:
-    """A count with thin groups: `9 412`; fractions only below 10."""
+    """A count with thin groups: `9 412`; fractions only below 10; little is not written as nothing (`under 0.1`)."""
     if number is None or not math.isfinite(number):
         return UNKNOWN
+    if 0 < number < 0.05:
+        return f"under{_SPACE}0.1"
     if number != int(number) and abs(number) < 10:
         return f"{number:.1f}"
     return f"{round(number):,}".replace(",", _THIN)

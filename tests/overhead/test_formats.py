@@ -141,3 +141,7 @@ def test_what_passed_the_cipher_is_named_and_unknown_is_not_nothing() -> None:
         == "–"
     )
     assert formats.through_cipher(None, 5.0) == "5\u00a0encrypted"
+
+
+def test_little_is_not_written_as_nothing() -> None:
+    assert [spaces(formats.count(number)) for number in (0.0, 0.025, 0.05, 1.04)] == ["0", "under 0.1", "0.1", "1.0"]

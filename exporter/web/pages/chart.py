@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from exporter.overhead.ratio import Ratio
 
-WIDTH, HEIGHT = 132, 24
+WIDTH, HEIGHT = 104, 24
 _MARGIN = 6.0
 
 

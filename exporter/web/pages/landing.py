@@ -173,6 +173,11 @@ def _overhead(landing: Landing) -> str:
     return table + _legend(row.word for row in landing.overhead)
 
 
+def _through_cipher(row: OverheadRow) -> str:
+    # What is decrypted and what is encrypted stand below each other: side by side they are wider than the page.
+    return formats.through_cipher(row.decrypts_per_sample, row.encrypts_per_sample).replace(", ", "<br>")
+
+
 def _overhead_row(row: OverheadRow, scale: Scale, threshold: float) -> str:
     judged = verdict(row.word)
     muted = " muted" if judged.tone == "mute" else ""
@@ -184,7 +189,7 @@ def _overhead_row(row: OverheadRow, scale: Scale, threshold: float) -> str:
         cell("Encrypted", formats.duration(row.encrypted_seconds), "number"),
         cell("Plain", formats.duration(row.plain_seconds), "number"),
         cell("CPU overhead", _ratio(row.cpu), f"number{muted}"),
-        cell("Through the cipher", formats.through_cipher(row.decrypts_per_sample, row.encrypts_per_sample), "number"),
+        cell("Through the cipher", _through_cipher(row), "number"),
         cell("From", _source(row), "from"),
     ]
     return f"<tr>{''.join(cells)}</tr>"

@@ -25,11 +25,11 @@ header .since { margin-left: auto; }
 .problems li::marker { content: "▲ "; color: var(--bad); }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 12px; margin: 0 0 28px;
   overflow-x: auto; }
-table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; }
+table { width: 100%; border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14.5px; }
 caption { text-align: left; padding: 16px 20px 12px; }
 caption b { font-size: 17px; display: block; }
 caption span { color: var(--soft); font-size: 13px; }
-th, td { text-align: left; padding: 9px; vertical-align: middle; }
+th, td { text-align: left; padding: 9px 7px; vertical-align: middle; }
 th:first-child, td:first-child { padding-left: 20px; }
 th:last-child, td:last-child { padding-right: 20px; }
 thead th { font-size: 12px; font-weight: 600; color: var(--soft); border-bottom: 1px solid var(--line);

@@ -3,13 +3,24 @@
 import random
 import time
 
+import pytest
+
 
 def test_twenty_kills_at_random_moments(daemon, small):
-    rng = random.Random(20)
-    exporter = daemon(small())
+    survive(daemon(small()), kills=20)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_two_hundred_kills_at_random_moments(daemon, small):
+    survive(daemon(small()), kills=200)
+
+
+def survive(exporter, kills):
+    rng = random.Random(kills)
     key = exporter.directory / "state" / "targets" / "embedded" / "key"
     keys = set()
-    for _ in range(20):
+    for _ in range(kills):
         exporter.start()
         # From the first milliseconds (building twins) to the middle of ticks; the moment is what is tested.
         time.sleep(rng.uniform(0.05, 2.5))

@@ -46,7 +46,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = getattr(arguments, "command", run)
     try:
-        return command(arguments)
+        code = command(arguments)
+        if sys.stdout is not None:
+            # What cannot be written is said here, and not by the interpreter at its end.
+            sys.stdout.flush()
+        return code
     except TdeExporterError as error:
         for line in redact(str(error)).splitlines():
             print(f"tde-exporter: {line}", file=sys.stderr)

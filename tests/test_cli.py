@@ -165,11 +165,16 @@ def test_once_beside_a_daemon_measures_what_it_can_and_says_who_is_in_the_way(td
     assert [row["operation"] for row in found["rows"] if row["cpu"]] == ["point_select", "full_scan", "full_scan_cold"]
 
 
-def test_a_full_disk_under_the_output_is_one_line(config, tmp_path):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_under_the_output_is_one_line(config, tmp_path, unbuffered):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "exporter", "check", config(SMALL)],
-            env={**os.environ, "TDE_EXPORTER_STATE_DIRECTORY": str(tmp_path / "state")},
+            env={
+                **os.environ,
+                "TDE_EXPORTER_STATE_DIRECTORY": str(tmp_path / "state"),
+                "PYTHONUNBUFFERED": unbuffered,
+            },
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 import select
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -62,7 +64,7 @@ def kill_soon(pid: int, writer: subprocess.Popen[bytes], delay: float) -> int:
     assert writer.stdout is not None
     last = int(read_line(writer))  # It is at work.
     select.select([], [], [], delay)
-    subprocess.run(["kill", "-9", str(pid)], check=True)
+    os.kill(pid, signal.SIGKILL)
     while (line := read_line(writer)) != "gone":
         last = int(line)
     return last

@@ -4,9 +4,10 @@ The interval of one window or snapshot says how well *that* measurement knows it
 itself wanders: from one start of a process to the next with the placement of memory (`benchmarks/starts.py` on
 the embedded engine: between starts the ratio of a cold scan has a standard deviation of 0.5 % on a quiet machine and
 1.4 % on a busy one, while each start gives itself an interval of ±0.3 %), and over hours with everything that touches
-the twins differently. So a second level is added, as in Kalibera and Jones, "Rigorous benchmarking in reasonable time" (2013): with `tau`, the
-standard deviation of the log ratio between measurements, the published half-width is sqrt(h² + (1.96 tau)²). In
-simulations this raised the coverage of the median's interval, for the long-run ratio, from 69 % to 96 %.
+the twins differently. So a second level is added, as in Kalibera and Jones, "Rigorous benchmarking in reasonable
+time" (2013): with `tau`, the standard deviation of the log ratio between measurements, the published half-width is
+sqrt(h² + (1.96 tau)²). In simulations this raised the coverage of the median's interval, for the long-run ratio,
+from 69 % to 96 %.
 """
 
 from __future__ import annotations

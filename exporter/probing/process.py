@@ -128,7 +128,9 @@ class ProbeProcess:
 
     def _beat(self) -> None:
         step = self._steps.check()
-        if step:
+        # A clock that went forth and back between two beats shows no step, but has left its traces in the plan.
+        stepped = bool(step) or self._schedule.astray()
+        if stepped:
             log.warning("the wall clock stepped; all jobs are planned anew", extra={"step_seconds": round(step, 3)})
             self._schedule.realign()
         abandoned = sum(lane.abandon_if_stuck() for lane in self._lanes.values())
@@ -143,7 +145,7 @@ class ProbeProcess:
                 },
                 noise=self._noise.measure(),
                 abandoned=abandoned,
-                clock_steps=1 if step else 0,
+                clock_steps=int(stepped),
                 dropped=self._outbox.take_dropped(),
                 load_ratios={name: lane.load_ratio() for name, lane in self._lanes.items()},
             )

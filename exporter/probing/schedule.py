@@ -18,6 +18,8 @@ from apscheduler.executors.debug import DebugExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
+_SLACK_SECONDS = 1.0
+
 
 def phase(target: str, interval: float) -> float:
     """Seconds into each interval at which a target's turn comes: the same in every process and after every restart."""
@@ -64,6 +66,14 @@ class Schedule:
         for name in self._jobs:
             self._add(name)
         self._scheduler.wakeup()
+
+    def astray(self) -> bool:
+        """Whether a job is planned further ahead than its interval, as by a clock that went forth and back in between."""
+        latest = datetime.now(UTC) + timedelta(seconds=_SLACK_SECONDS)
+        return any(
+            job.next_run_time > latest + timedelta(seconds=self._jobs[job.id].interval)
+            for job in self._scheduler.get_jobs()
+        )
 
     def planned(self) -> tuple[str, ...]:
         """The names of the jobs that will run."""

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 import threading
+from datetime import timedelta
 
 import pytest
 
@@ -69,4 +70,22 @@ def test_realigning_plans_every_job_once(schedule):
         schedule.realign()
 
     assert len(schedule.planned()) == 1
+    assert ran.wait(20.0)
+
+
+def test_a_job_that_was_planned_by_a_wrong_clock_is_astray_until_it_is_planned_anew(schedule):
+    ran = threading.Event()
+    schedule.every(1.0, "orders", "canary", ran.set, missed=lambda runs: None)
+    schedule.every(1.0, "billing", "canary", lambda: None, missed=lambda runs: None)
+    schedule.start()
+    assert not schedule.astray()
+
+    # What a clock leaves behind that was an hour ahead for a moment.
+    (job,) = (job for job in schedule._scheduler.get_jobs() if job.id == "orders/canary")
+    job.modify(next_run_time=job.next_run_time + timedelta(hours=1))
+    ran.clear()
+    assert schedule.astray()
+    schedule.realign()
+
+    assert not schedule.astray()
     assert ran.wait(20.0)

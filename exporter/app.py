@@ -50,8 +50,8 @@ class App:
         self.settings, self._clock, self._talkative = settings, clock, talkative
         self._stop, self._probed = stop or threading.Event(), threading.Event()
         self._started = clock.wall()
-        # The port first: when it is taken, nothing has been started yet.
         self._troubles = Troubles(log, clock)
+        # The port first: when it is taken, nothing has been started yet.
         self._socket = bind(settings.web.listen_address, settings.web.port)
         try:
             self.history = History.keep(settings.history_path, settings.history.retention, clock)

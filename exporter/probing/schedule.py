@@ -19,6 +19,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
 _SLACK_SECONDS = 1.0
+"""A job that has just run may be planned a little further ahead than its interval, when the clock is slewed."""
 
 
 def phase(target: str, interval: float) -> float:

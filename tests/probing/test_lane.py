@@ -2,7 +2,7 @@
 
 import fcntl
 import threading
-import time
+from functools import partial
 
 import pytest
 
@@ -27,6 +27,7 @@ from exporter.probing.messages import (
 )
 from exporter.probing.process import reason_to_end
 from exporter.probing.turnstile import Turnstile
+from tests import processes
 
 AN_HOUR_AND_MORE = 4000.0
 """Longer than any deadline of a call."""
@@ -53,11 +54,7 @@ class Tried:
         return self.lane.abandon_if_stuck()
 
 
-def until(condition, what, patience=30.0):
-    deadline = time.monotonic() + patience
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.002)
+until = partial(processes.until, patience=30.0)
 
 
 @pytest.fixture

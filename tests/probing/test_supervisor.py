@@ -6,6 +6,7 @@ import resource
 import signal
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from exporter.config.schema import Settings
 from exporter.domain.clock import FakeClock, SystemClock
 from exporter.engines.fake.settings import Target
 from exporter.probing.supervisor import Supervisor
+from tests import processes
 
 
 class Watched:
@@ -37,11 +39,7 @@ class Watched:
         return self.supervisor.pids().get(0)
 
 
-def until(condition, what, patience=45.0):
-    deadline = time.monotonic() + patience
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.02)
+until = partial(processes.until, patience=45.0)
 
 
 def children():

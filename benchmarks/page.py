@@ -29,9 +29,6 @@ from exporter.console import Progress, table
 from exporter.domain.clock import SystemClock
 from exporter.domain.model import (
     Burst,
-    EncryptionState,
-    Keystore,
-    KeystoreState,
     Operation,
     PairFacts,
     Phase,
@@ -44,6 +41,7 @@ from exporter.domain.model import (
     Variant,
     Work,
 )
+from exporter.domain.states import EncryptionState, Keystore, KeystoreState
 from exporter.engines.fake.settings import Target
 from exporter.exposition.ledger import Ledger
 from exporter.exposition.page import Renderer

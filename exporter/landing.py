@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from exporter.domain.model import KeystoreState, LagKind, Variant
+from exporter.domain.model import Variant
+from exporter.domain.states import KeystoreState, LagKind
 from exporter.exposition.view import PairView, SeriesView, StandbyView, TargetView, View
 from exporter.overhead import formats
 from exporter.overhead.cost import tightest

@@ -67,6 +67,8 @@ class IntervalSettings(Strict):
     """Paired canary queries. Each target has a fixed phase within the interval, so that targets do not run all at once."""
     encryption_state: Duration = Field(60.0, ge=1, le=86400)
     """Keystore, inventory of encrypted objects, and which twin is really encrypted."""
+    activity: Duration = Field(15.0, ge=1, le=3600)
+    """What the whole instance does: decrypts, CPU, physical reads."""
     heartbeat: Duration = Field(1.0, ge=0.2, le=3600)
     """Writing of the heartbeat row, on targets that have standbys."""
     standby: Duration = Field(15.0, ge=0.5, le=3600)

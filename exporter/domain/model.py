@@ -65,25 +65,6 @@ class Operation(StrEnum):
     CHECKPOINT = "checkpoint"
 
 
-class LagKind(StrEnum):
-    """What a standby can be behind in: receiving, applying, or both as seen by a heartbeat row."""
-
-    TRANSPORT = "transport"
-    APPLY = "apply"
-    HEARTBEAT = "heartbeat"
-
-
-class KeystoreState(StrEnum):
-    """One vocabulary for the keystores of all engines."""
-
-    OPEN = "open"
-    CLOSED = "closed"
-    NO_KEY = "no_key"
-    MISSING = "missing"
-    DEGRADED = "degraded"
-    UNKNOWN = "unknown"
-
-
 CONTENDED = "contended"
 """Why a tick was dropped that our own process disturbed; all other causes are a `Reason`."""
 
@@ -323,52 +304,3 @@ class PairFacts:
     @property
     def valid(self) -> bool:
         return not self.problem
-
-
-@dataclass(frozen=True, slots=True)
-class Keystore:
-    """One keystore as seen now; `raw` is the engine's own word, `seen_from` the vantage."""
-
-    name: str
-    state: KeystoreState
-    kind: str = ""
-    mode: str = ""
-    raw: str = ""
-    seen_from: str = "server"
-    key_activated: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StandbyState:
-    """One standby as seen now; None is unknown, never 0.
-
-    Lags are seconds and never negative. `transport` is how long the oldest change that the standby has
-    not received has been waiting, `apply` the same for the oldest that it received and has not applied,
-    `heartbeat` for the oldest heartbeat row that cannot be read there; 0 when there is none.
-    Sequences count changes (or log sequence numbers) since the standby was made. `key_match` is False
-    when the standby lacks one of the keys that the primary's objects use. `problem` says in words why
-    something is unknown.
-    """
-
-    standby: str
-    configured: bool = True
-    transport_running: bool | None = None
-    apply_running: bool | None = None
-    lags: tuple[tuple[LagKind, float | None], ...] = ()
-    received_sequence: int | None = None
-    applied_sequence: int | None = None
-    key_match: bool | None = None
-    configured_delay: float | None = None
-    clock_skew: float | None = None
-    problem: str = ""
-
-    def lag(self, kind: LagKind) -> float | None:
-        return dict(self.lags).get(kind)
-
-
-@dataclass(frozen=True, slots=True)
-class EncryptionState:
-    """Keystores, and the inventory: number of objects per (kind, state)."""
-
-    keystores: tuple[Keystore, ...] = ()
-    objects: tuple[tuple[str, str, int], ...] = ()

@@ -13,20 +13,13 @@ Nothing else changes when an engine is added; `tests/contract/` says what it mus
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from exporter.config.schema import PairSettings, TargetSettings
-from exporter.domain.model import (
-    EncryptionState,
-    Execution,
-    Operation,
-    PairFacts,
-    Slot,
-    StandbyState,
-    TargetFacts,
-)
+from exporter.domain.model import Execution, Operation, PairFacts, Slot, TargetFacts
+from exporter.domain.states import Activity, EncryptionState, StandbyState
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share that is done, 0..1."""
@@ -46,6 +39,15 @@ class Prepared:
     changed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Provisioned:
+    """What `Session.provision` did: `made` names the objects it made (empty: all was there), `grants` what of its
+    rights it used, as one would write them in a GRANT."""
+
+    made: tuple[str, ...] = ()
+    grants: tuple[str, ...] = ()
+
+
 class Session(Protocol):
     """An open conversation with one target, used by one thread at a time (its lane).
 
@@ -56,13 +58,24 @@ class Session(Protocol):
     """
 
     def facts(self) -> TargetFacts:
-        """What this database is; discovered when the session was opened, no I/O here."""
+        """What this database is; discovered when the session was opened, no I/O here. May tell more after a call that
+        found out more.
 
-    def provision(self, pair: PairSettings, progress: Progress, timeout: float) -> None:
+        Where `clock` is `server`, `Execution.work.server_seconds` is the time that decides.
+        """
+
+    def provision(self, pair: PairSettings, progress: Progress, timeout: float) -> Provisioned:
         """Make the twin objects if they are missing; complete or repair what an earlier, killed run left.
 
         Never overwrites objects that hold data it did not write, nor any key. Calling it on healthy
         twins changes nothing. Raises `Blocked` when another exporter holds this target's scratch lock.
+        """
+
+    def drop(self, pair: PairSettings, timeout: float) -> tuple[str, ...]:
+        """Remove the twin objects of a pair; the names of what was removed.
+
+        Removes nothing that does not carry our marker, and no key; raises `Blocked` for an object of that name that
+        is not ours, and when another exporter holds this target's scratch lock.
         """
 
     def verify(self, pair: PairSettings, timeout: float) -> PairFacts:
@@ -88,6 +101,9 @@ class Session(Protocol):
 
     def encryption_state(self, timeout: float) -> EncryptionState:
         """Keystores and the inventory of encrypted and plain objects."""
+
+    def activity(self, timeout: float) -> Activity:
+        """What the whole instance has done so far; everything unknown where the engine cannot tell."""
 
     def heartbeat(self, timeout: float) -> None:
         """Write the heartbeat that standbys are measured by; nothing where no standby is configured.
@@ -118,6 +134,13 @@ class Engine(Protocol):
     `budgets.sessions` is kept by it: a pair is not prepared when there is no room for so many."""
 
     def __init__(self, target: TargetSettings) -> None: ...
+
+    def script(self) -> Iterator[str]:
+        """Statements and comments, line by line, with which a DBA can do what `provision` does, and what the monitor
+        would like beyond it: its grants, and the settings that make counters available. No I/O.
+
+        Raises `Unsupported` where there is nothing that a DBA could run.
+        """
 
     def open(self, timeout: float) -> Session:
         """Connect and discover. The same rules for errors and deadline as in `Session`."""

@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import fields, replace
 from typing import Any
 
-from exporter.domain.model import EncryptionState, Keystore, PairFacts, TargetFacts, TwinFacts
+from exporter.domain.model import PairFacts, TargetFacts, TwinFacts
+from exporter.domain.states import EncryptionState, Keystore
 from exporter.exposition.screening import count, label, number, words
 
 MOST_KEYSTORES = 32

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.utils import floatToGoString
 
-from exporter.domain.model import KeystoreState, LagKind, PairFacts, TargetFacts, Variant
+from exporter.domain.model import PairFacts, TargetFacts, Variant
+from exporter.domain.states import KeystoreState, LagKind
 from exporter.exposition.catalogue import CATALOGUE, WINDOW, Kind
 from exporter.exposition.view import (
     CollectorView,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exporter.domain.errors import Reason
-from exporter.domain.model import KeystoreState, LagKind
+from exporter.domain.states import KeystoreState, LagKind
 from exporter.exposition.catalogue import CATALOGUE, WINDOW, Kind, Metric, Section
 from exporter.overhead.two_level import DEFAULT_TAU
 from exporter.overhead.windows import PERCENTILES

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from exporter.config.schema import StandbySettings
-from exporter.domain.model import LagKind, StandbyState
+from exporter.domain.states import LagKind, StandbyState
 from exporter.exposition.screening import LARGEST, count, number, words
 from exporter.exposition.view import StandbyView
 

@@ -13,7 +13,6 @@ from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.errors import Reason
 from exporter.domain.model import (
     CONTENDED,
-    EncryptionState,
     Operation,
     PairFacts,
     Phase,
@@ -23,6 +22,7 @@ from exporter.domain.model import (
     Tick,
     Variant,
 )
+from exporter.domain.states import EncryptionState
 from exporter.exposition.budgets import BudgetBook
 from exporter.exposition.counters import SideCounts
 from exporter.exposition.facts import screened_facts, screened_pair, screened_state

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from exporter.domain.errors import Reason
-from exporter.domain.model import EncryptionState, Operation, PairFacts, Phase, StandbyState, TargetFacts, Variant
+from exporter.domain.model import Operation, PairFacts, Phase, TargetFacts, Variant
+from exporter.domain.states import EncryptionState, StandbyState
 from exporter.overhead.cost import DecryptCost, tightest
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.tiers import Tier

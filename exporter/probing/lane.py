@@ -19,6 +19,7 @@ from exporter.domain.errors import Cancelled, Reason
 from exporter.probing.allowance import Allowance
 from exporter.probing.messages import (
     ABANDONED,
+    ACTIVITY,
     BUSY,
     CANARY,
     COLLECTORS,
@@ -208,6 +209,8 @@ class Lane:
             rounds.begin(self._snapshot)
         elif job == ENCRYPTION_STATE:
             rounds.encryption_state()
+        elif job == ACTIVITY:
+            rounds.activity()
         elif job == CANARY:
             rounds.canary()
         elif job == HEARTBEAT:

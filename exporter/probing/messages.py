@@ -6,16 +6,27 @@ from dataclasses import dataclass, field
 
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.errors import Reason
-from exporter.domain.model import EncryptionState, Operation, PairFacts, Snapshot, StandbyState, TargetFacts, Tick
+from exporter.domain.model import Operation, PairFacts, Snapshot, TargetFacts, Tick
+from exporter.domain.states import Activity, EncryptionState, StandbyState
 
-CANARY, ENCRYPTION_STATE, HEARTBEAT, STANDBY = COLLECTORS = ("canary", "encryption_state", "heartbeat", "standby")
+CANARY, ENCRYPTION_STATE, ACTIVITY, HEARTBEAT, STANDBY = COLLECTORS = (
+    "canary",
+    "encryption_state",
+    "activity",
+    "heartbeat",
+    "standby",
+)
 """What runs on a target, each at its own interval; the last two only where standbys are configured."""
 
 
 def collector_intervals(settings: Settings, target: TargetSettings) -> dict[str, float]:
     """The collectors that run on a target, and the seconds from one run to the next."""
     intervals = settings.intervals_of(target)
-    found = {CANARY: intervals.canary, ENCRYPTION_STATE: intervals.encryption_state}
+    found = {
+        CANARY: intervals.canary,
+        ENCRYPTION_STATE: intervals.encryption_state,
+        ACTIVITY: intervals.activity,
+    }
     if target.standbys:
         found |= {HEARTBEAT: intervals.heartbeat, STANDBY: intervals.standby}
     return found
@@ -122,6 +133,14 @@ class StateRead:
 
 
 @dataclass(frozen=True, slots=True)
+class ActivityRead:
+    """What the instance of a target has done so far."""
+
+    target: str
+    activity: Activity
+
+
+@dataclass(frozen=True, slots=True)
 class StandbysRead:
     """All configured standbys of a target."""
 
@@ -174,6 +193,7 @@ ToParent = (
     | SnapshotDone
     | PairChecked
     | StateRead
+    | ActivityRead
     | StandbysRead
     | BudgetsUsed
     | CollectorDone

@@ -22,6 +22,7 @@ from exporter.probing.back_off import BackOff
 from exporter.probing.budget import Amounts, Key
 from exporter.probing.canary import ABORTING, Canary
 from exporter.probing.messages import (
+    ACTIVITY,
     BACK_OFF,
     BUDGET,
     CANARY,
@@ -29,6 +30,7 @@ from exporter.probing.messages import (
     HEARTBEAT,
     SESSIONS,
     STANDBY,
+    ActivityRead,
     BudgetsUsed,
     Building,
     CollectorDone,
@@ -108,6 +110,10 @@ class Rounds:
     def encryption_state(self) -> None:
         """Verify which twin is encrypted and read keystores and inventory."""
         self._collect(ENCRYPTION_STATE, self._read_state)
+
+    def activity(self) -> None:
+        """Read what the whole instance does."""
+        self._collect(ACTIVITY, self._read_activity)
 
     def heartbeat(self) -> None:
         """Write the heartbeat of the standbys, in an open session only: it beats too often to knock at doors.
@@ -256,7 +262,12 @@ class Rounds:
         self._emit(StateRead(self.target.name, state))
         if first is not None:
             raise first
-        return ""
+        return _narrowed(state.problems)
+
+    def _read_activity(self, session: Session) -> str:
+        activity = session.activity(STATE_TIMEOUT)
+        self._emit(ActivityRead(self.target.name, activity))
+        return _narrowed(activity.problems)
 
     def _read_standbys(self, session: Session) -> str:
         self._emit(StandbysRead(self.target.name, session.standbys(STANDBY_TIMEOUT)))
@@ -357,6 +368,11 @@ class Rounds:
 
     def _building(self, what: str, share: float) -> None:
         self._emit(Building(self.target.name, what, share))
+
+
+def _narrowed(problems: tuple[str, ...]) -> str:
+    """What a collector that read the rest says of what it could not read."""
+    return "; ".join(problems)
 
 
 def _sum(total: int | None, more: int | None) -> int | None:

@@ -9,8 +9,9 @@ from typing import TypeVar
 from exporter.config.schema import PairSettings
 from exporter.domain.clock import Clock
 from exporter.domain.errors import Cancelled
-from exporter.domain.model import EncryptionState, Execution, Operation, PairFacts, Slot, StandbyState, TargetFacts
-from exporter.engines.base import Engine, Prepared, Progress, Session
+from exporter.domain.model import Execution, Operation, PairFacts, Slot, TargetFacts
+from exporter.domain.states import Activity, EncryptionState, StandbyState
+from exporter.engines.base import Engine, Prepared, Progress, Provisioned, Session
 
 CLOSE_SECONDS = 1.0
 GRACE = 2.0
@@ -37,8 +38,11 @@ class Watched:
     def facts(self) -> TargetFacts:
         return self._inner.facts()
 
-    def provision(self, pair: PairSettings, progress: Progress, timeout: float) -> None:
-        self._bounded(timeout, lambda: self._inner.provision(pair, progress, timeout))
+    def provision(self, pair: PairSettings, progress: Progress, timeout: float) -> Provisioned:
+        return self._bounded(timeout, lambda: self._inner.provision(pair, progress, timeout))
+
+    def drop(self, pair: PairSettings, timeout: float) -> tuple[str, ...]:
+        return self._bounded(timeout, lambda: self._inner.drop(pair, timeout))
 
     def verify(self, pair: PairSettings, timeout: float) -> PairFacts:
         return self._bounded(timeout, lambda: self._inner.verify(pair, timeout))
@@ -51,6 +55,9 @@ class Watched:
 
     def encryption_state(self, timeout: float) -> EncryptionState:
         return self._bounded(timeout, lambda: self._inner.encryption_state(timeout))
+
+    def activity(self, timeout: float) -> Activity:
+        return self._bounded(timeout, lambda: self._inner.activity(timeout))
 
     def heartbeat(self, timeout: float) -> None:
         self._bounded(timeout, lambda: self._inner.heartbeat(timeout))

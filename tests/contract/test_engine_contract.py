@@ -12,7 +12,8 @@ import pytest
 
 from exporter.config.schema import StandbySettings
 from exporter.domain.errors import Cancelled, DeadlineExceeded, TargetError, Unsupported
-from exporter.domain.model import Execution, KeystoreState, LagKind, Operation, Slot, Variant
+from exporter.domain.model import Execution, Operation, Slot, Variant
+from exporter.domain.states import KeystoreState, LagKind
 from exporter.engines import registry
 from exporter.engines.fake.settings import Fault, Side, Standby
 from exporter.engines.fake.settings import Target as FakeTarget

@@ -7,7 +7,8 @@ import time
 import pytest
 
 from exporter.domain.errors import DeadlineExceeded, KeystoreFailed, QueryFailed, Reason, TargetError
-from exporter.domain.model import KeystoreState, Operation, Phase, Slot, Variant
+from exporter.domain.model import Operation, Phase, Slot, Variant
+from exporter.domain.states import KeystoreState
 from exporter.engines import registry
 from exporter.engines.fake.settings import Fault, Side, Target
 

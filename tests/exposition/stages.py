@@ -13,22 +13,18 @@ from exporter.domain.clock import FakeClock
 from exporter.domain.errors import Reason
 from exporter.domain.model import (
     Burst,
-    EncryptionState,
-    Keystore,
-    KeystoreState,
-    LagKind,
     Operation,
     PairFacts,
     Phase,
     Sample,
     Slot,
-    StandbyState,
     TargetFacts,
     Tick,
     TwinFacts,
     Variant,
     Work,
 )
+from exporter.domain.states import EncryptionState, Keystore, KeystoreState, LagKind, StandbyState
 from exporter.exposition.ledger import Ledger
 from exporter.exposition.page import Renderer
 from exporter.exposition.view import TargetView

@@ -13,23 +13,19 @@ from exporter.config.schema import PairSettings, Settings
 from exporter.domain.errors import Reason
 from exporter.domain.model import (
     Burst,
-    EncryptionState,
-    Keystore,
-    KeystoreState,
-    LagKind,
     Operation,
     PairFacts,
     Phase,
     Sample,
     Slot,
     Snapshot,
-    StandbyState,
     TargetFacts,
     Tick,
     TwinFacts,
     Variant,
     Work,
 )
+from exporter.domain.states import EncryptionState, Keystore, KeystoreState, LagKind, StandbyState
 from exporter.engines.fake.settings import Standby, Target
 from exporter.exposition.catalogue import CATALOGUE
 from exporter.probing.messages import (

@@ -7,16 +7,8 @@ from dataclasses import replace
 import pytest
 
 from exporter.domain.errors import Reason
-from exporter.domain.model import (
-    EncryptionState,
-    Keystore,
-    KeystoreState,
-    Operation,
-    SeriesKey,
-    Snapshot,
-    Variant,
-    Work,
-)
+from exporter.domain.model import Operation, SeriesKey, Snapshot, Variant, Work
+from exporter.domain.states import EncryptionState, Keystore, KeystoreState
 from exporter.probing.messages import Beat, SnapshotDone, StateRead, TargetReached, TickDone
 from tests.exposition.stages import FACTS, Stage, burst
 

@@ -13,7 +13,7 @@ import pytest
 from exporter.config.schema import Settings
 from exporter.domain.clock import FakeClock
 from exporter.domain.errors import Reason
-from exporter.domain.model import LagKind
+from exporter.domain.states import LagKind
 from exporter.engines.fake.settings import Standby
 from exporter.engines.fake.settings import Target as FakeTarget
 from exporter.landing import landing

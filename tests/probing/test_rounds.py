@@ -322,8 +322,8 @@ def test_collectors_of_standbys_run_only_where_there_are_some(tmp_path):
         made = Target(name="orders", **target)
         return set(collector_intervals(Settings(state_directory=tmp_path, targets=(made,)), made))
 
-    assert collectors() == {"canary", "encryption_state"}
-    assert collectors(standbys=DR) == {"canary", "encryption_state", "heartbeat", "standby"}
+    assert collectors() == {"canary", "encryption_state", "activity"}
+    assert collectors(standbys=DR) == {"canary", "encryption_state", "activity", "heartbeat", "standby"}
 
 
 def test_standbys_are_read_and_told(said):

@@ -10,24 +10,14 @@ import time
 import weakref
 import zlib
 from collections import Counter
+from collections.abc import Iterator
 from typing import ClassVar
 
 from exporter.config.schema import PairSettings, TargetSettings
 from exporter.domain.errors import Cancelled, DeadlineExceeded, Reason, TargetError, Unsupported
-from exporter.domain.model import (
-    EncryptionState,
-    Execution,
-    Keystore,
-    LagKind,
-    Operation,
-    PairFacts,
-    Slot,
-    StandbyState,
-    TargetFacts,
-    TwinFacts,
-    Work,
-)
-from exporter.engines.base import Prepared, Progress
+from exporter.domain.model import Execution, Operation, PairFacts, Slot, TargetFacts, TwinFacts, Work
+from exporter.domain.states import Activity, EncryptionState, Keystore, LagKind, StandbyState
+from exporter.engines.base import Prepared, Progress, Provisioned
 from exporter.engines.fake.settings import Fault, Side, Standby, Target
 
 ROWS = 1000
@@ -85,6 +75,7 @@ class Session:
         self._target, self._life = target, life
         self._closed = threading.Event()
         self._prepared: set[str] = set()
+        self._dropped: set[str] = set()
 
     def facts(self) -> TargetFacts:
         countable = self._target.a.decrypts is not None or self._target.b.decrypts is not None
@@ -99,9 +90,17 @@ class Session:
             block_bytes=BLOCK_BYTES if countable else None,
         )
 
-    def provision(self, pair: PairSettings, progress: Progress, timeout: float) -> None:
+    def provision(self, pair: PairSettings, progress: Progress, timeout: float) -> Provisioned:
         self._meet_faults("provision", timeout)
         progress(f"twins of {pair.name} are complete", 1.0)
+        made, self._dropped = self._dropped, set()
+        return Provisioned(tuple(sorted(made)), ("CREATE on the script",) if made else ())
+
+    def drop(self, pair: PairSettings, timeout: float) -> tuple[str, ...]:
+        self._meet_faults("drop", timeout)
+        names = {f"{pair.name}.{slot}" for slot in Slot} - self._dropped
+        self._dropped |= names
+        return tuple(sorted(names))
 
     def verify(self, pair: PairSettings, timeout: float) -> PairFacts:
         self._meet_faults("verify", timeout)
@@ -142,6 +141,10 @@ class Session:
         state = self._target.keystore
         keystore = Keystore("script", state, kind="file", raw=state.value, seen_from="server")
         return EncryptionState((keystore,), tuple(("database", word, count) for word, count in counts.items()))
+
+    def activity(self, timeout: float) -> Activity:
+        self._meet_faults("activity", timeout)
+        return Activity(**self._target.activity.model_dump())
 
     def heartbeat(self, timeout: float) -> None:
         self._meet_faults("heartbeat", timeout)
@@ -229,6 +232,9 @@ class Engine:
         if not isinstance(target, Target):
             raise TypeError(f"not a target of the scripted engine: {target.engine}")
         self._target, self._life = target, _life_of(target)
+
+    def script(self) -> Iterator[str]:
+        yield "-- There is no database: nothing has to be run."
 
     def open(self, timeout: float) -> Session:
         _suffer(self._life.due(self._target.faults, "open", None), "open", timeout, threading.Event())

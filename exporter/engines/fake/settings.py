@@ -8,7 +8,8 @@ from pydantic import Field
 
 from exporter.config.schema import Duration, PairSettings, StandbySettings, Strict, TargetSettings
 from exporter.domain.errors import Reason
-from exporter.domain.model import KeystoreState, Operation, Slot
+from exporter.domain.model import Operation, Slot
+from exporter.domain.states import KeystoreState
 
 
 class Side(Strict):
@@ -53,8 +54,37 @@ class Standby(StandbySettings):
     """Seconds that it is meant to be behind."""
     clock_skew: float | None = None
     """Seconds that its clock is ahead of the primary's."""
+    channel: str = ""
+    """Replication channel, where it has several; one entry for each."""
     problem: str = ""
     """What it says is wrong."""
+
+
+class Activity(Strict):
+    """What the pretended instance says of itself; null: unknown."""
+
+    decrypts: int | None = None
+    """Blocks decrypted since its start."""
+    encrypts: int | None = None
+    """Blocks encrypted since its start."""
+    decrypt_source: Literal["counter", "proxy"] | None = None
+    """Where these numbers come from."""
+    cpu_seconds: float | None = None
+    """CPU time used since its start."""
+    reads: int | None = None
+    """Physical reads since its start."""
+    read_seconds: float | None = None
+    """Time spent in physical reads."""
+    buffer_hit_ratio: float | None = None
+    """Share of reads that found their block in memory."""
+    host_cpu_ratio: float | None = None
+    """Share of the host's processors in use."""
+    host_cpus: int | None = None
+    """Processors of the host."""
+    host_aes: bool | None = None
+    """Whether they have AES instructions."""
+    problems: tuple[str, ...] = ()
+    """What could not be read."""
 
 
 class Fault(Strict):
@@ -62,7 +92,9 @@ class Fault(Strict):
 
     kind: Literal["error", "hang", "wedge"]
     """`error` raises; `hang` blocks until the deadline; `wedge` blocks for ever and cannot be cancelled."""
-    call: Literal["open", "prepare", "run", "verify", "encryption_state", "provision", "heartbeat", "standbys"] = "run"
+    call: Literal[
+        "open", "prepare", "run", "verify", "encryption_state", "activity", "provision", "drop", "heartbeat", "standbys"
+    ] = "run"
     """Which call of the session contract."""
     slot: Slot | None = None
     """Only for runs on this slot; null: on both."""
@@ -91,6 +123,8 @@ class Target(TargetSettings):
     """The object in slot b."""
     keystore: KeystoreState = KeystoreState.OPEN
     """State of the pretended keystore."""
+    activity: Activity = Activity()
+    """What the whole instance does."""
     faults: tuple[Fault, ...] = ()
     """What goes wrong, and when."""
     real_time: bool = True

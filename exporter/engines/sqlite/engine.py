@@ -14,19 +14,9 @@ import apsw
 
 from exporter.config.schema import PairSettings, TargetSettings
 from exporter.domain.errors import Cancelled, ConnectFailed, DeadlineExceeded, TargetError, Unavailable, Unsupported
-from exporter.domain.model import (
-    EncryptionState,
-    Execution,
-    Keystore,
-    KeystoreState,
-    Operation,
-    PairFacts,
-    Phase,
-    Slot,
-    StandbyState,
-    TargetFacts,
-)
-from exporter.engines.base import Prepared, Progress
+from exporter.domain.model import Execution, Operation, PairFacts, Phase, Slot, TargetFacts
+from exporter.domain.states import Activity, EncryptionState, Keystore, KeystoreState, StandbyState
+from exporter.engines.base import Prepared, Progress, Provisioned
 from exporter.engines.deadline import Guard
 from exporter.engines.sqlite.failures import translated
 from exporter.engines.sqlite.files import ENGINE_VERSION, Connections, Identity, identity
@@ -35,7 +25,7 @@ from exporter.engines.sqlite.lock import ScratchLock
 from exporter.engines.sqlite.memory import keep_freed_memory
 from exporter.engines.sqlite.operations import OPERATIONS, WRITING
 from exporter.engines.sqlite.phonebook import PAGE_SIZE
-from exporter.engines.sqlite.provisioning import Builder, Twins, leftovers, slots_to_build, slots_to_extend
+from exporter.engines.sqlite.provisioning import Builder, Twins, drop, leftovers, slots_to_build, slots_to_extend
 from exporter.engines.sqlite.settings import Pair, Target
 from exporter.engines.sqlite.standby import Standbys
 from exporter.engines.sqlite.twin import OpenTwin, open_twin
@@ -76,14 +66,14 @@ class Session:
             block_bytes=PAGE_SIZE,
         )
 
-    def provision(self, pair: PairSettings, progress: Progress, timeout: float) -> None:
+    def provision(self, pair: PairSettings, progress: Progress, timeout: float) -> Provisioned:
         """See `engines.base.Session`. Takes the scratch lock only if there is something to build or to clear away."""
         with self._call(timeout, "provision"):
             twins = self._twins_of(pair)
             self._let_go_of_stale()
             build = slots_to_build(twins, self._connections)
             if not build and not slots_to_extend(twins, self._connections) and not leftovers(twins, self._keys):
-                return
+                return Provisioned()
             self._make_directory()
             self._lock.acquire(min(_LOCK_PATIENCE_SECONDS, self._guard.remaining))
             # Whoever held the lock until now may have built them.
@@ -94,6 +84,18 @@ class Session:
             builder = Builder(twins, self._connections, self._keys, self._guard)
             builder.extend(extend)
             builder.build(build, progress)
+            return Provisioned(tuple(str(twins.path(slot)) for slot in (*build, *extend)))
+
+    def drop(self, pair: PairSettings, timeout: float) -> tuple[str, ...]:
+        with self._call(timeout, "drop"):
+            twins = self._twins_of(pair)
+            self._let_go_of_stale()
+            if not any(twins.path(slot).exists() for slot in Slot):
+                return ()
+            self._lock.acquire(min(_LOCK_PATIENCE_SECONDS, self._guard.remaining))
+            for slot in Slot:
+                self._let_go_of((pair.name, slot))
+            return drop(twins, self._connections)
 
     def verify(self, pair: PairSettings, timeout: float) -> PairFacts:
         """See `engines.base.Session`. Reads 2 MiB of raw bytes and the table of each twin, 0.1 s for 200 000 rows."""
@@ -149,6 +151,10 @@ class Session:
                     if not found.plain:
                         keystore = self._judge(keystore, path)
             return EncryptionState((keystore,), tuple(("database", state, n) for state, n in counts.items()))
+
+    def activity(self, timeout: float) -> Activity:
+        """The files have no instance."""
+        return Activity()
 
     def heartbeat(self, timeout: float) -> None:
         """See `engines.base.Session`. While there is no key and none is due, there is nothing that could be encrypted."""
@@ -277,6 +283,9 @@ class Engine:
         if not isinstance(target, Target):
             raise TypeError(f"not a target of the embedded engine: {target.engine}")
         self._target = target
+
+    def script(self) -> Iterator[str]:
+        raise Unsupported("the embedded engine needs nobody's SQL: it builds its twins itself")
 
     def open(self, timeout: float) -> Session:
         """No server is asked and no file opened. Raises `ConnectFailed` when the target has no directory."""

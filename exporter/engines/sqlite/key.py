@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 
 from exporter.domain.errors import KeystoreFailed
-from exporter.domain.model import Keystore, KeystoreState
+from exporter.domain.states import Keystore, KeystoreState
 
 _FORMAT = re.compile(r"[0-9a-f]{64}")
 _LONGEST = 1024

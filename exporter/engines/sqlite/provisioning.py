@@ -15,7 +15,7 @@ from pathlib import Path
 
 import apsw
 
-from exporter.domain.errors import DeadlineExceeded, KeystoreFailed, VerificationFailed
+from exporter.domain.errors import Blocked, DeadlineExceeded, KeystoreFailed, TargetError, VerificationFailed
 from exporter.domain.model import Phase, Slot
 from exporter.engines.base import Progress
 from exporter.engines.deadline import Guard
@@ -99,6 +99,30 @@ def leftovers(twins: Twins, keys: KeyFile) -> list[Path]:
     if keys.path.parent == twins.directory:
         found += twins.directory.glob(f".{keys.path.name}.*.tmp")
     return found
+
+
+def drop(twins: Twins, connections: Connections) -> tuple[str, ...]:
+    """Remove the files of a pair, both or none; the paths of what was removed. The caller holds the scratch lock.
+
+    Raises `Blocked` for a file that we did not make or that nobody can open: it may be somebody's data.
+    """
+    found = [twins.path(slot) for slot in Slot if twins.path(slot).exists()]
+    for path in found:
+        try:
+            connection, _ = connections.open(path)
+        except TargetError as error:
+            raise Blocked(f"{path} is not removed: whether this exporter made it cannot be seen ({error})") from error
+        try:
+            with translated(str(path)):
+                ours = phonebook.metadata(connection) is not None
+        finally:
+            connections.close(connection)
+        if not ours:
+            raise Blocked(f"{path} is a database that this exporter did not make; it is not removed")
+    for path in found:
+        for suffix in ("", *SIDE_FILES):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+    return tuple(str(path) for path in found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import apsw
 
 from exporter.config.schema import StandbySettings
 from exporter.domain.errors import TargetError
-from exporter.domain.model import LagKind, StandbyState
+from exporter.domain.states import LagKind, StandbyState
 from exporter.engines.sqlite import replica
 from exporter.engines.sqlite.files import Connections
 from exporter.engines.sqlite.heartbeat import Primary

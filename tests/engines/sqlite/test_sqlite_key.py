@@ -8,7 +8,8 @@ import traceback
 import pytest
 
 from exporter.domain.errors import KeystoreFailed, TargetError
-from exporter.domain.model import KeystoreState, Operation, Slot
+from exporter.domain.model import Operation, Slot
+from exporter.domain.states import KeystoreState
 from exporter.engines.sqlite.key import KeyFile
 from tests.engines.sqlite.conftest import killed_while_writing, scratch_rows
 

@@ -11,7 +11,8 @@ import pytest
 
 from exporter.config.schema import StandbySettings
 from exporter.domain.errors import Blocked, KeystoreFailed, VerificationFailed
-from exporter.domain.model import LagKind, Phase
+from exporter.domain.model import Phase
+from exporter.domain.states import LagKind
 from exporter.engines.sqlite import replica
 from exporter.engines.sqlite.files import MAGIC, Connections
 from exporter.engines.sqlite.key import KeyFile

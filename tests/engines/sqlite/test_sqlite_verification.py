@@ -10,7 +10,8 @@ import apsw
 import pytest
 
 from exporter.domain.errors import Unavailable
-from exporter.domain.model import KeystoreState, Operation, Slot, Variant
+from exporter.domain.model import Operation, Slot, Variant
+from exporter.domain.states import KeystoreState
 from exporter.engines.sqlite import phonebook
 from exporter.engines.sqlite.verification import Evidence
 

@@ -17,14 +17,24 @@ ROOT = Path(__file__).resolve().parent.parent
 MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
-_ENGINE_COMMON = ("domain", "config", "engines.base", "engines.deadline", "engines.registry")
+_ENGINE_COMMON = (
+    "domain",
+    "config",
+    "engines.base",
+    "engines.credentials",
+    "engines.deadline",
+    "engines.host",
+    "engines.registry",
+)
 
 ROOMS: dict[str, tuple[str, ...]] = {
     "domain": (),
     "overhead": ("domain",),
     "config": ("domain",),
     "engines.base": ("domain", "config"),
+    "engines.credentials": ("domain", "config"),
     "engines.deadline": ("domain",),
+    "engines.host": ("domain",),
     "engines.registry": ("domain", "config", "engines.base"),
     # A probe process sets up its own logging.
     "probing": ("domain", "config", "engines.base", "engines.registry", "logs"),
@@ -47,7 +57,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "prometheus_client": ("exposition",),
     "apscheduler": ("probing.schedule",),
     "apsw": ("engines.sqlite",),
-    "pymysql": ("engines.mysql", "engines._mysql_protocol"),
+    "pymysql": ("engines._mysql_protocol",),
     "oracledb": ("engines.oracle",),
     "structlog": ("logs",),
     "uvicorn": ("web",),
@@ -64,7 +74,7 @@ def _within(module: str, place: str) -> bool:
 def _rules_of(module: str) -> tuple[str, ...] | None:
     """What a module may import (its own room included), or None for everything."""
     if _within(module, "engines"):
-        if module in ("engines", "engines.base", "engines.deadline", "engines.registry"):
+        if module == "engines" or module in ROOMS:
             return (module, *ROOMS.get(module, ()))
         own = ".".join(module.split(".")[:2])
         return (own, *_ENGINE_COMMON, "engines._mysql_protocol")

@@ -93,7 +93,7 @@ def _refusal(name: str, path: tuple[str, ...], value: str, root: type[BaseModel]
 
 def leaves(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """The paths of all values that a variable can set."""
-    for name, field in model.model_fields.items():
+    for name, field in shape.keys(model).items():
         yield from _leaves_of(field.annotation, (*path, name))
 
 

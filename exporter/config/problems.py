@@ -162,7 +162,7 @@ def quantity(found: shape.Place) -> Quantity | None:
 def _unknown_key(location: tuple[str | int, ...], context: Context) -> tuple[str, str]:
     key = str(location[-1])
     choices = _choices_above(location, context)
-    keys = sorted({name for model in choices for name in model.model_fields})
+    keys = sorted({name for model in choices for name in shape.keys(model)})
     known = f"Known here: {', '.join(keys)}"
     if SecretSource in choices or not named(key):
         return "unknown key", known

@@ -87,7 +87,7 @@ def _keys(value: BaseModel, indent: str, *, off: bool) -> Iterator[str]:
         return
     for name, field in type(value).model_fields.items():
         yield from _comment(field.description, indent)
-        yield from _entry(name, field, getattr(value, name), indent, off=off)
+        yield from _entry(field.alias or name, field, getattr(value, name), indent, off=off)
 
 
 def _entry(name: str, field: FieldInfo, value: Any, indent: str, *, off: bool) -> Iterator[str]:
@@ -118,7 +118,7 @@ def _sample(model: type[BaseModel], **given: str) -> BaseModel:
     if model is SecretSource:
         return SecretSource(file=Path("/run/secrets/password"))
     values: dict[str, Any] = {}
-    for name, field in model.model_fields.items():
+    for name, field in shape.keys(model).items():
         if field.is_required():
             nested = shape.models(field.annotation)
             choices = [*(field.examples or ()), *_choices(field.annotation), "example"]
@@ -185,7 +185,7 @@ def markdown(target_types: Mapping[str, type[TargetSettings]]) -> str:
 
 
 def _engine(engine: str, model: type[TargetSettings], schema: type[Settings]) -> Iterator[str]:
-    own = [name for name in model.model_fields if _redefined(name, model)]
+    own = [name for name in shape.keys(model) if _redefined(name, model)]
     yield from (f"## `targets[]` with `engine: {engine}`\n", _doc(model), "")
     operations = ", ".join(f"`{operation}`" for operation in model.default_operations)
     yield from (f"Default operations: {operations}.\n", _table(model, schema, None, own))
@@ -194,8 +194,8 @@ def _engine(engine: str, model: type[TargetSettings], schema: type[Settings]) ->
 
 def _redefined(name: str, model: type[TargetSettings]) -> bool:
     """Whether an engine adds a key, or gives a common one another type, default or meaning."""
-    common = TargetSettings.model_fields.get(name)
-    own = model.model_fields[name]
+    common = shape.keys(TargetSettings).get(name)
+    own = shape.keys(model)[name]
     return common is None or (own.annotation, own.default, own.description) != (
         common.annotation,
         common.default,
@@ -209,7 +209,7 @@ def _sections(
     """A table for each section below these keys of a target. Sections that are no lists may be told elsewhere."""
     sections: dict[type[BaseModel], list[str]] = {}
     for key in keys:
-        annotation = model.model_fields[key].annotation
+        annotation = shape.keys(model)[key].annotation
         listed = shape.item(annotation)
         suffix = "" if listed is None else "[]"
         for nested in shape.models(listed) if listed is not None else () if lists_only else shape.models(annotation):
@@ -225,7 +225,7 @@ def _table(
     """A table of keys; `path` leads to the section, None where no variable reaches."""
     heads = ["key", "type", "default", "meaning", *(["environment variable"] if path is not None else [])]
     rows = [heads, ["---"] * len(heads)]
-    for name, field in model.model_fields.items():
+    for name, field in shape.keys(model).items():
         if names is None or name in names:
             row = [f"`{name}`", _type(field), _default(field), (field.description or "")]
             if path is not None:
@@ -265,7 +265,8 @@ def _bounds(place: shape.Place, kind: Quantity | None) -> str:
     for marker in shape.markers(place.annotation, place.field):
         for name in ("gt", "ge", "lt", "le"):
             if (bound := getattr(marker, name, None)) is not None:
-                found[name] = kind.format(bound) if kind and bound else f"{bound}"
+                # The field's own bounds come first; those of its type are wider.
+                found.setdefault(name, kind.format(bound) if kind and bound else f"{bound}")
     if "ge" in found and "le" in found:
         return f", {found['ge']} to {found['le']}"
     if "ge" in found:

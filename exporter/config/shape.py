@@ -75,6 +75,11 @@ def markers(annotation: Any, field: FieldInfo | None = None) -> Iterator[Any]:
                 yield from marker.metadata if isinstance(marker, FieldInfo) else (marker,)
 
 
+def keys(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The fields of a section under the keys that the operator writes: an alias stands for a name that Python cannot use."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
 def tag(model: type[BaseModel]) -> tuple[str, ...]:
     """The values of key `engine` that choose this model."""
     field = model.model_fields.get("engine")
@@ -103,7 +108,7 @@ def place(location: Path, root: type[BaseModel]) -> Place:
 def _step(annotation: Any, part: str | int) -> tuple[FieldInfo | None, Any]:
     if isinstance(part, str):
         for model in models(annotation):
-            if field := model.model_fields.get(part):
+            if field := keys(model).get(part):
                 return field, field.annotation
         if found := table(annotation):
             return None, found[1]

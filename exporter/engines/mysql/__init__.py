@@ -1,0 +1,1 @@
+"""The engine of MySQL and Percona Server."""

@@ -13,6 +13,9 @@ setup:
 	@tools/setup.sh test
 	@tools/get_prometheus.sh
 	@tools/get_faketime.sh >/dev/null
+	@tools/get_mariadb.sh 10.11 >/dev/null
+	@tools/get_mariadb.sh 11.8 >/dev/null
+	@tools/get_mysql.sh >/dev/null || true
 
 run:
 	@./run

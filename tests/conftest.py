@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["tests.servers.fixtures"]
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -1,9 +1,16 @@
 #!/bin/sh
-# tools/fetch_debs.sh DEST SUITE PACKAGE...: unpacks Debian packages of a suite into the folder DEST.
+# tools/fetch_debs.sh [--with-dependencies PACKAGE]... DEST SUITE [PACKAGE...]: unpacks Debian packages
+# of a suite into the folder DEST.
 # Uses the archive that this machine's apt already uses and checks its signatures, but keeps lists and
 # caches of its own: nothing of the system is changed, and root is not needed. Packages that the suite
-# does not have are left out.
+# does not have are left out; those asked for with dependencies must be there, and bring all that they
+# need to run on a machine of another suite, the C library and its loader included.
 set -eu
+whole=
+while [ "${1:-}" = --with-dependencies ]; do
+    whole="$whole $2"
+    shift 2
+done
 dest=$1 suite=$2
 shift 2
 
@@ -17,6 +24,8 @@ archive=$(apt-get indextargets --format '$(REPO_URI)' | grep -v security | head 
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/debs" "$dest"
 : >"$work/status"
 echo "deb [signed-by=$keys] $archive $suite main" >"$work/sources.list"
@@ -30,7 +39,20 @@ apt() {
         -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false -o Acquire::Retries=2 -o Acquire::Check-Valid-Until=false "$@"
 }
 
+# Nothing is installed: with an empty status, and no lock of the system, apt only works out what is
+# needed and brings it.
+install() {
+    # shellcheck disable=SC2086 # package names
+    apt -o APT::Install-Recommends=false -o Debug::NoLocking=true "$@" --yes --download-only install $whole
+}
+
 apt update >"$work/log" 2>&1 || { tail -n 3 "$work/log" >&2; exit 1; }
+if [ -n "$whole" ]; then
+    install --print-uris >"$work/wanted" 2>"$work/log" || { tail -n 3 "$work/log" >&2; exit 1; }
+    awk -v suite="$suite" '{ bytes += $3 } END { printf "Downloading %d packages of %s, %.0f MB ...\n", NR, suite, bytes / 1e6 }' "$work/wanted" >&2
+    install >"$work/log" 2>&1 || { tail -n 3 "$work/log" >&2; exit 1; }
+    mv "$work"/cache/archives/*.deb "$work/debs"
+fi
 for package in "$@"; do
     (cd "$work/debs" && apt download "$package" >>"$work/log" 2>&1) || true
 done

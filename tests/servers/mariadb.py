@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.servers.proxy import Proxy
-from tests.servers.server import Row, Server
+from tests.servers.root import Row
+from tests.servers.server import Server
 from tests.servers.templates import ROOT_PASSWORD, copy_template, run_to_end, version_of
 
 # Everything of the server's own tables; `auth_root_socket` would let root in by socket only.
@@ -99,7 +100,6 @@ class MariaDbServer(Server):
             f"--lc-messages-dir={self._messages()}",
             f"--character-sets-dir={self._messages() / 'charsets'}",
             "--aria-pagecache-buffer-size=2M",
-            "--key-buffer-size=1M",
             "--plugin-load-add=file_key_management",
             f"--loose-file-key-management-filename={self.key_file}",
             "--loose-file-key-management-encryption-algorithm=AES_CTR",

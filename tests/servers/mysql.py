@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.servers.proxy import Proxy
-from tests.servers.server import Row, Server
+from tests.servers.root import Row
+from tests.servers.server import Server
 from tests.servers.templates import ROOT_PASSWORD, copy_template, run_to_end, version_of
 
 # One statement a line, as an init file has to be.

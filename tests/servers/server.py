@@ -1,50 +1,52 @@
-"""A private server of the tests: starting, stopping, killing and freezing it, and asking it as root."""
+"""A private server of the tests: its options, and starting, stopping, killing and freezing it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
-import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pymysql
-import pymysql.cursors
 
 from tests.processes import until
 from tests.servers.certificates import Certificates
 from tests.servers.proxy import Proxy
 from tests.servers.room import CACHE, free_port, new_folder
-from tests.servers.templates import ROOT_PASSWORD, ROOT_USER
+from tests.servers.root import Root, Row
 
-# A start takes 1 to 2 s on an idle machine; a stop that writes out its buffer pool no longer.
-PATIENCE = 60.0
-
-Row = dict[str, Any]
+# A start takes up to 1 s on an idle machine, a stop up to 2 s. Less than a test may take, so that the
+# error log's end is what is shown.
+PATIENCE = 40.0
 
 
 class StartFailed(RuntimeError):
     """The server ended, or did not answer in time; with the end of its error log."""
 
 
-class Server(ABC):
+class Server(Root, ABC):
     """What MariaDB and MySQL have in common.
 
-    `options` are server options by name, "" for one without a value; they, and all other public
-    attributes that were given as keywords, may be changed before a `restart()`.
+    What was given as a keyword is a public attribute, and may be changed before a `restart()`.
+
+    Args:
+        server_id: Of its own for each that replicates.
+        buffer_pool_mb: At least 5; it is empty after each start.
+        performance_schema: Whether it is compiled into the running server; not to be changed later.
+        consumers: Of the performance schema, to be on from the start: "events_statements_history".
+        binlog: Needed where others replicate from this one.
+        encrypt_redo: Such a server does not start without its keys.
+        encrypt_binlog: Binary and relay logs.
+        tls: Offer TLS with this certificate; without, the newer ones offer it with one of their own.
+        options: Any other server options by name, "" for one without a value; they win over all else.
     """
 
-    host = "127.0.0.1"
-    user = ROOT_USER
-    password = ROOT_PASSWORD
     binaries: str  # name of the folder below .cache
     fetched_by: str
 
@@ -82,7 +84,6 @@ class Server(ABC):
         self.socket = str(self.folder / "s")
         self.error_log = self.folder / "error.log"
         self.port = free_port()
-        self._replication_password: str | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._make_datadir()
 
@@ -121,32 +122,6 @@ class Server(ABC):
     @abstractmethod
     def wait_for(self, primary: Server, channel: str = "", patience: float = 20.0) -> None:
         """Wait until all that the primary committed so far is applied here."""
-
-    # -- for its replicas -----------------------------------------------------------------------
-
-    replication_user = "replicator"
-
-    def replication_password(self) -> str:
-        """The password of the user for replicas, who is made when it is asked for first.
-
-        Not logged: a replica that has several primaries would meet the user twice.
-        """
-        if self._replication_password is None:
-            password = secrets.token_urlsafe(12)
-            connection = self.connect()
-            try:
-                with connection.cursor() as cursor:
-                    cursor.execute("SET sql_log_bin = 0")
-                    cursor.execute(f"CREATE USER {self.replication_user}@'%%' IDENTIFIED BY %s", (password,))
-                    cursor.execute(f"GRANT REPLICATION SLAVE ON *.* TO {self.replication_user}@'%'")
-            finally:
-                connection.close()
-            self._replication_password = password
-        return self._replication_password
-
-    @property
-    def address(self) -> tuple[str, int]:
-        return self.host, self.port
 
     # -- running --------------------------------------------------------------------------------
 
@@ -195,7 +170,8 @@ class Server(ABC):
         while True:
             if self._process.poll() is not None:
                 raise StartFailed(f"{self.binaries} ended with {self._process.returncode}:\n{self._log_tail(mark)}")
-            if self._listens():
+            # Asked too early, the driver leaves a socket open, or the server counts a failed login.
+            if "ready for connections" in self.log(mark):
                 with contextlib.suppress(pymysql.err.MySQLError):
                     self.connect(connect_timeout=2, read_timeout=5).close()
                     return
@@ -203,11 +179,6 @@ class Server(ABC):
                 self.kill()
                 raise StartFailed(f"{self.binaries} did not answer in {PATIENCE:.0f} s:\n{self._log_tail(mark)}")
             time.sleep(0.05)
-
-    def _listens(self) -> bool:
-        # The driver does not close its socket when nobody listens at the other end of a path.
-        with socket.socket(socket.AF_UNIX) as probe:
-            return probe.connect_ex(self.socket) == 0
 
     def log(self, since: int = 0) -> str:
         """The error log from a byte offset on."""
@@ -297,6 +268,8 @@ class Server(ABC):
             "innodb-flush-method": "nosync",
             "innodb-flush-log-at-trx-commit": 2,
             "sync-binlog": 0,
+            "innodb-log-buffer-size": "4M",
+            "key-buffer-size": "1M",
             "table-open-cache": 200,
             "table-definition-cache": 400,
             "performance-schema": "ON" if self.performance_schema else "OFF",
@@ -317,70 +290,3 @@ class Server(ABC):
     def as_user() -> list[str]:
         """Neither runs as root unless it is told to."""
         return ["--user=root"] if os.geteuid() == 0 else []
-
-    # -- asking ---------------------------------------------------------------------------------
-
-    def connect(self, **options: Any) -> pymysql.connections.Connection[Any]:
-        """A connection of root through the socket, without TLS, committing each statement."""
-        defaults: dict[str, Any] = {
-            "unix_socket": self.socket,
-            "user": self.user,
-            "password": self.password,
-            "ssl_disabled": True,
-            "autocommit": True,
-            "charset": "utf8mb4",
-            "connect_timeout": 5,
-            "read_timeout": 60,
-            "write_timeout": 60,
-            "cursorclass": pymysql.cursors.DictCursor,
-        }
-        return pymysql.connect(**(defaults | options))
-
-    def query(self, sql: str, *values: object, database: str | None = None) -> list[Row]:
-        """The rows of one statement, asked as root through a new connection; by column name."""
-        connection = self.connect(database=database)
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(sql, values or None)
-                return list(cursor.fetchall())
-        finally:
-            connection.close()
-
-    def value(self, sql: str, *values: object, database: str | None = None) -> Any:
-        """The first column of the first row; None where there is no row."""
-        rows = self.query(sql, *values, database=database)
-        return next(iter(rows[0].values())) if rows else None
-
-    def variable(self, name: str) -> str:
-        """A global variable."""
-        return str(self.query("SHOW GLOBAL VARIABLES LIKE %s", name)[0]["Value"])
-
-    def status(self, name: str) -> int:
-        """A global status counter."""
-        return int(self.query("SHOW GLOBAL STATUS LIKE %s", name)[0]["Value"])
-
-    def create_user(
-        self,
-        name: str,
-        password: str | None = None,
-        grants: Iterable[str] = (),
-        *,
-        require: str = "",
-        host: str = "%",
-        clause: str = "",
-    ) -> str:
-        """Create a user, who must not exist, and return the password, a random one where none is given.
-
-        Args:
-            grants: What stands between GRANT and TO: "PROCESS ON *.*", "SELECT ON `x`.*".
-            require: SSL, X509, SUBJECT '...', for REQUIRE.
-            clause: What follows, as "WITH MAX_USER_CONNECTIONS 2" or "PASSWORD EXPIRE".
-        """
-        assert re.fullmatch(r"\w+", name), name
-        password = secrets.token_urlsafe(12) if password is None else password
-        account = f"'{name}'@'{host}'"
-        required = f" REQUIRE {require}" if require else ""
-        self.query(f"CREATE USER {account} IDENTIFIED BY '{password}'{required} {clause}")
-        for grant in grants:
-            self.query(f"GRANT {grant} TO {account}")
-        return password

@@ -1,4 +1,4 @@
-"""The front door: run, check, once, targets. Every problem of the operator's is one line and exit code 1."""
+"""The front door: run, check, once, targets, and the commands about twins. Every problem of the operator's is one line and exit code 1."""
 
 from __future__ import annotations
 
@@ -6,30 +6,26 @@ import argparse
 import gc
 import json
 import logging
-import os
 import random
 import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from exporter import __version__, logs
-from exporter.config import loader
-from exporter.config.schema import ENV_PREFIX, Settings, TargetSettings
+from exporter import __version__, choice, logs, twin_commands
 from exporter.config.secrets import redact
 from exporter.console import Progress, forget, table, use_plain_letters
 from exporter.domain.clock import SystemClock
-from exporter.domain.errors import ConfigError, TargetError, TdeExporterError
-from exporter.engines import registry
+from exporter.domain.errors import TargetError, TdeExporterError
+from exporter.domain.model import PairFacts
 from exporter.overhead.snapshot import summarise
 from exporter.overhead.tiers import tier
+from exporter.probing.messages import PairChecked, ToParent
 from exporter.probing.rounds import Rounds
 from exporter.probing.turnstile import Turnstile
 from exporter.snapshot_table import snapshot_dict, snapshot_text
 
 END_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-CONFIG_VARIABLE = f"{ENV_PREFIX}CONFIG"
 ONCE_UNITS = 20
 ONCE_SECONDS = 4.0
 
@@ -78,10 +74,10 @@ def run(arguments: argparse.Namespace) -> int:
     # The other commands need no web server; they start in half the time without it.
     from exporter.app import App
 
-    settings = _settings(arguments)
-    _check_operations(settings)
+    settings = choice.settings(arguments)
+    choice.check_operations(settings)
     logs.configure(settings.log.level, settings.log.format)
-    talkative = _config_path(arguments) is None or (sys.stdout is not None and sys.stdout.isatty())
+    talkative = choice.config_path(arguments) is None or (sys.stdout is not None and sys.stdout.isatty())
     code = App(settings, SystemClock(), talkative, stop).run()
     # The interpreter takes its handlers down before it ends: another signal must not spoil a clean end.
     for number in END_SIGNALS:
@@ -93,17 +89,17 @@ def check(arguments: argparse.Namespace) -> int:
     """Say whether the configuration is sound; connects to nothing."""
     if arguments.file is not None:
         arguments.config = arguments.file
-    settings = _settings(arguments)
-    _check_operations(settings)
+    settings = choice.settings(arguments)
+    choice.check_operations(settings)
     pairs = sum(len(target.pairs) for target in settings.targets)
-    name = _config_path(arguments) or "embedded default"
+    name = choice.config_path(arguments) or "embedded default"
     print(f"{name}: ok ({_count(len(settings.targets), 'target')}, {_count(pairs, 'pair')})")
     return 0
 
 
 def targets(arguments: argparse.Namespace) -> int:
     """List what is configured, and what each operation can say at its rate."""
-    settings = _settings(arguments)
+    settings = choice.settings(arguments)
     rows = [
         (
             target.name,
@@ -124,12 +120,17 @@ def targets(arguments: argparse.Namespace) -> int:
 
 def once(arguments: argparse.Namespace) -> int:
     """Measure one target now, densely, and print the snapshot."""
-    settings = _settings(arguments)
+    settings = choice.settings(arguments)
     logs.configure(settings.log.level, settings.log.format)
-    target = _chosen(settings, arguments.target)
-    _check_operations(settings)
-    progress = Progress()
-    rounds = Rounds(settings, target, Turnstile(), lambda _message: None, SystemClock(), random.Random())
+    target = choice.target(settings, arguments.target)
+    choice.check_operations(settings)
+    progress, checked = Progress(), dict[str, PairFacts]()
+
+    def hear(message: ToParent) -> None:
+        if isinstance(message, PairChecked):
+            checked[message.facts.pair] = message.facts
+
+    rounds = Rounds(settings, target, Turnstile(), hear, SystemClock(), random.Random())
     # As in a probe process: no collection by chance inside a timed section. What a snapshot leaves behind is small.
     gc.disable()
     try:
@@ -146,41 +147,9 @@ def once(arguments: argparse.Namespace) -> int:
         print(json.dumps(snapshot_dict(snapshot, rows), indent=2))
     else:
         print(snapshot_text(snapshot, rows, facts))
+    if words := twin_commands.hint(target, checked.values()):
+        print(f"tde-exporter: {words}", file=sys.stderr)
     return 0 if rows and not snapshot.failures else 1
-
-
-def _settings(arguments: argparse.Namespace) -> Settings:
-    return loader.load(_config_path(arguments), target_types=registry.target_types())
-
-
-def _config_path(arguments: argparse.Namespace) -> Path | None:
-    given = getattr(arguments, "config", None) or os.environ.get(CONFIG_VARIABLE)
-    return Path(given) if given else None
-
-
-def _chosen(settings: Settings, name: str | None) -> TargetSettings:
-    names = ", ".join(target.name for target in settings.targets)
-    if name is None:
-        if len(settings.targets) > 1:
-            raise ConfigError("several targets are configured", remedy=f"Name one of: {names}")
-        return settings.targets[0]
-    target = settings.target(name)
-    if target is None:
-        raise ConfigError(f"there is no target '{name}'", remedy=f"Name one of: {names}")
-    return target
-
-
-def _check_operations(settings: Settings) -> None:
-    """Refuse operations that an engine cannot do; loads the drivers of the configured engines only."""
-    for target in settings.targets:
-        offered = registry.engine_type(target.engine).operations
-        for operation in target.canary_operations:
-            if operation not in offered:
-                raise ConfigError(
-                    f"engine {target.engine} does not offer the operation {operation}",
-                    where=f"targets: {target.name}: operations",
-                    remedy=f"Use some of: {', '.join(sorted(offered))}",
-                )
 
 
 def _count(number: int, what: str) -> str:
@@ -191,7 +160,7 @@ def _parser() -> argparse.ArgumentParser:
     # Suppressed defaults: what was given before the command is not overwritten by what was not given after it.
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument(
-        "-c", "--config", metavar="FILE", help=f"configuration file (default: ${CONFIG_VARIABLE}, else embedded)"
+        "-c", "--config", metavar="FILE", help=f"configuration file (default: ${choice.CONFIG_VARIABLE}, else embedded)"
     )
     parser = argparse.ArgumentParser(
         prog="tde-exporter",
@@ -222,6 +191,7 @@ def _parser() -> argparse.ArgumentParser:
         help=f"AB+BA units to measure of each operation, 6 to 500 (default {ONCE_UNITS})",
     )
     add("targets", targets, "list the configured targets, their pairs and operations")
+    twin_commands.add_to(add)
     return parser
 
 

@@ -244,7 +244,7 @@ class TwinFacts:
     """What verification found about one object of a pair; None is unknown.
 
     `digest` is equal on two objects if and only if they hold the same data. `problem` says in words
-    why the object cannot be used.
+    why the object cannot be used. `name` is what the object is called where it lies.
     """
 
     slot: Slot
@@ -254,6 +254,7 @@ class TwinFacts:
     rows_per_block: float | None = None
     digest: str | None = None
     problem: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from exporter.config.schema import PairSettings, TargetSettings
-from exporter.domain.errors import Cancelled, DeadlineExceeded, Reason, TargetError, Unsupported
+from exporter.domain.errors import Cancelled, DeadlineExceeded, Reason, TargetError, Unavailable, Unsupported
 from exporter.domain.model import Execution, Operation, PairFacts, Slot, TargetFacts, TwinFacts, Work
 from exporter.domain.states import Activity, EncryptionState, Keystore, LagKind, StandbyState
 from exporter.engines.base import Prepared, Progress, Provisioned
@@ -93,18 +93,19 @@ class Session:
     def provision(self, pair: PairSettings, progress: Progress, timeout: float) -> Provisioned:
         self._meet_faults("provision", timeout)
         progress(f"twins of {pair.name} are complete", 1.0)
-        made, self._dropped = self._dropped, set()
+        made = {_name(pair, slot) for slot in Slot} & self._dropped
+        self._dropped -= made
         return Provisioned(tuple(sorted(made)), ("CREATE on the script",) if made else ())
 
     def drop(self, pair: PairSettings, timeout: float) -> tuple[str, ...]:
         self._meet_faults("drop", timeout)
-        names = {f"{pair.name}.{slot}" for slot in Slot} - self._dropped
+        names = {_name(pair, slot) for slot in Slot} - self._dropped
         self._dropped |= names
         return tuple(sorted(names))
 
     def verify(self, pair: PairSettings, timeout: float) -> PairFacts:
         self._meet_faults("verify", timeout)
-        a, b = (self._twin(slot) for slot in Slot)
+        a, b = (self._twin(pair, slot) for slot in Slot)
         parts = repr((pair.phase.value, a, b, self._target.seed))
         return PairFacts(pair.name, pair.phase, a, b, epoch=hashlib.sha256(parts.encode()).hexdigest()[:12])
 
@@ -119,6 +120,8 @@ class Session:
         if operation not in Engine.operations:
             raise Unsupported(f"the scripted engine has no operation {operation!s}")
         self._meet_faults("run", timeout, slot)
+        if _name(pair, slot) in self._dropped:
+            raise Unavailable(f"{_name(pair, slot)} is missing")
         side = self._side(slot)
         latency = side.latency * math.exp(self._life.latencies[slot].gauss(0.0, side.spread))
         duration = self._take(latency, timeout)
@@ -159,10 +162,12 @@ class Session:
     def _side(self, slot: Slot) -> Side:
         return self._target.a if slot is Slot.A else self._target.b
 
-    def _twin(self, slot: Slot) -> TwinFacts:
-        side = self._side(slot)
+    def _twin(self, pair: PairSettings, slot: Slot) -> TwinFacts:
+        side, name = self._side(slot), _name(pair, slot)
+        if name in self._dropped:
+            return TwinFacts(slot, None, problem=f"{name} is missing", name=name)
         algorithm = "scripted" if side.encrypted else ""
-        return TwinFacts(slot, side.encrypted, algorithm, rows=ROWS, rows_per_block=100.0, digest=side.digest)
+        return TwinFacts(slot, side.encrypted, algorithm, ROWS, rows_per_block=100.0, digest=side.digest, name=name)
 
     def _work(self, side: Side, latency: float, writes: bool) -> Work:
         """Both sides read as many blocks as the one that decrypts them."""
@@ -195,6 +200,11 @@ class Session:
         if self._closed.is_set():
             raise Cancelled("the session is closed")
         _suffer(self._life.due(self._target.faults, call, slot), call, timeout, self._closed)
+
+
+def _name(pair: PairSettings, slot: Slot) -> str:
+    """What a pretended twin is called."""
+    return f"{pair.name}.{slot}"
 
 
 def _state(standby: Standby) -> StandbyState:

@@ -154,7 +154,8 @@ class Session:
 
     def activity(self, timeout: float) -> Activity:
         """The files have no instance."""
-        return Activity()
+        with self._call(timeout, "activity"):
+            return Activity()
 
     def heartbeat(self, timeout: float) -> None:
         """See `engines.base.Session`. While there is no key and none is due, there is nothing that could be encrypted."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import apsw
@@ -64,7 +64,7 @@ def _holds_known_name(data: bytes) -> bool:
 
 def verify_pair(twins: Twins, connections: Connections) -> PairFacts:
     """The facts of a pair. Raises only `apsw.InterruptError`; other troubles are in the twins' `problem`."""
-    a, b = (_twin(twins, slot, connections) for slot in Slot)
+    a, b = (replace(_twin(twins, slot, connections), name=str(twins.path(slot))) for slot in Slot)
     facts = PairFacts(twins.pair.name, twins.pair.phase, a, b)
     return PairFacts(facts.pair, facts.phase, a, b, epoch=_epoch(facts))
 

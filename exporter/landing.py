@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from exporter.domain.model import Variant
-from exporter.domain.states import KeystoreState, LagKind
-from exporter.exposition.view import PairView, SeriesView, StandbyView, TargetView, View
+from exporter.domain.states import KeystoreState, LagKind, StandbyState
+from exporter.exposition.view import PairView, SeriesView, TargetView, View
 from exporter.overhead import formats
 from exporter.overhead.cost import tightest
 from exporter.overhead.snapshot import SnapshotRow
@@ -26,7 +26,7 @@ def landing(view: View, started: float, now: float) -> Landing:
         now=now,
         targets=tuple(_target(target) for target in view.targets),
         overhead=tuple(row for target in view.targets for pair in target.pairs for row in _overhead(target, pair)),
-        standbys=tuple(_standby(target.name, standby) for target in view.targets for standby in target.standbys),
+        standbys=tuple(row for target in view.targets for row in _standbys(target)),
         costs={(target.name, pair.name): _cost(target, pair) for target in view.targets for pair in target.pairs},
         problems=tuple(_problems(view)),
         noise=_noise(view),
@@ -73,15 +73,21 @@ def _target(target: TargetView) -> TargetRow:
     )
 
 
-def _standby(target: str, standby: StandbyView) -> StandbyRow:
-    state = standby.state
+def _standbys(target: TargetView) -> Iterator[StandbyRow]:
+    """One row for each standby, or for each of its replication channels."""
+    for standby in target.standbys:
+        for channel, state in standby.states.items():
+            yield _standby(target.name, f"{standby.name}, channel {channel}" if channel else standby.name, state)
+
+
+def _standby(target: str, name: str, state: StandbyState | None) -> StandbyRow:
     if state is None:
-        return StandbyRow(target, standby.name, problem="not read yet, or too long ago")
+        return StandbyRow(target, name, problem="not read yet, or too long ago")
     known = [lag for kind in (LagKind.TRANSPORT, LagKind.APPLY) if (lag := state.lag(kind)) is not None]
     heartbeat = state.lag(LagKind.HEARTBEAT)
     return StandbyRow(
         target,
-        standby.name,
+        name,
         lag=max(known, default=None) if heartbeat is None else heartbeat,
         delay=state.configured_delay,
         receives=state.transport_running,

@@ -28,6 +28,7 @@ class Section(StrEnum):
     PAIR = "Twin pairs"
     OVERHEAD = "Overhead"
     ENCRYPTION = "Encryption state"
+    INSTANCE = "Instance"
     STANDBY = "Standbys"
     CANARY = "Canary"
 
@@ -37,7 +38,7 @@ class Metric:
     """One metric family. `name` is the full name of its samples (counters end in `_total`).
 
     `help` is one line. `unit` is a word for people (`seconds`, `samples`, ``). `buckets` are the upper
-    bounds of a histogram without +Inf.
+    bounds of a histogram without +Inf. Of its `labels`, those of `SOMETIMES` are only on some samples.
     """
 
     name: str
@@ -48,6 +49,10 @@ class Metric:
     unit: str = ""
     buckets: tuple[float, ...] = ()
 
+
+SOMETIMES = frozenset({"channel"})
+"""Labels that a sample has only where there are several of what they name. Both formats and Prometheus allow samples
+of one metric with and without a label; an empty one would mean the same, and be longer on every page."""
 
 WINDOW = "1h"
 """The window of the published statistics, as its label says."""
@@ -60,6 +65,7 @@ _PAIR = (*_TARGET, "pair")
 _OPERATION = (*_PAIR, "operation")
 _SIDE = (*_OPERATION, "variant")
 _STANDBY = (*_TARGET, "standby")
+_CHANNEL = (*_STANDBY, "channel")
 _RATIO = (*_OPERATION, "percentile", "window")
 
 _ENTRIES = (
@@ -109,18 +115,35 @@ _ENTRIES = (
     # -- encryption state --------------------------------------------------------------------------------
     Metric("tde_keystore_state", Kind.GAUGE, Section.ENCRYPTION, "State of the keystore: 1 for the state it is in, 0 for the others.", (*_TARGET, "keystore", "state")),
     Metric("tde_keystore_info", Kind.INFO, Section.ENCRYPTION, "Facts about the keystore; raw is the engine's own word, seen_from the vantage.", (*_TARGET, "keystore", "type", "mode", "raw", "seen_from")),
+    Metric("tde_keys_in_use", Kind.GAUGE, Section.ENCRYPTION, "Keys that encrypted objects refer to.", (*_TARGET, "keystore"), "keys"),
+    Metric("tde_keys_missing", Kind.GAUGE, Section.ENCRYPTION, "Keys of tde_keys_in_use that the keystore cannot give: the objects encrypted with them cannot be read, at the latest after a restart.", (*_TARGET, "keystore"), "keys"),
     Metric("tde_master_key_activation_timestamp_seconds", Kind.GAUGE, Section.ENCRYPTION, "When the active master key was activated, Unix time.", (*_TARGET, "keystore"), "seconds"),
     Metric("tde_objects", Kind.GAUGE, Section.ENCRYPTION, "Inventory: objects of a kind by state of encryption.", (*_TARGET, "kind", "state"), "objects"),
+    Metric("tde_object_bytes", Kind.GAUGE, Section.ENCRYPTION, "Inventory: size of the objects of a kind by state of encryption, where that is cheap to know.", (*_TARGET, "kind", "state"), "bytes"),
+    Metric("tde_algorithm_objects", Kind.GAUGE, Section.ENCRYPTION, "Encrypted objects by algorithm.", (*_TARGET, "algorithm"), "objects"),
+    Metric("tde_unprotected_dependents", Kind.GAUGE, Section.ENCRYPTION, "Parts of encrypted objects, and logs and temporary files that hold their data, that lie in the clear.", (*_TARGET, "kind"), "objects"),
+    Metric("tde_conversion_progress_ratio", Kind.GAUGE, Section.ENCRYPTION, "Share that is done of an object that is being encrypted, decrypted or given another key; ten objects of a target at most.", (*_TARGET, "object"), "ratio"),
+    Metric("tde_conversion_stalled", Kind.GAUGE, Section.ENCRYPTION, "1 when objects are pending or in progress and nothing has moved for an hour, else 0.", _TARGET),
+    # -- instance ----------------------------------------------------------------------------------------
+    Metric("tde_instance_decrypts_total", Kind.COUNTER, Section.INSTANCE, "Blocks or values that the whole instance has decrypted since its start; source tells whether the engine counts them (counter) or they are derived (proxy). Absent where neither can be done.", (*_TARGET, "unit", "source"), "blocks or values"),
+    Metric("tde_instance_encrypts_total", Kind.COUNTER, Section.INSTANCE, "Blocks or values that the whole instance has encrypted since its start; source as for decrypts.", (*_TARGET, "unit", "source"), "blocks or values"),
+    Metric("tde_instance_cpu_seconds_total", Kind.COUNTER, Section.INSTANCE, "CPU time that the database has used since its start.", _TARGET, "seconds"),
+    Metric("tde_instance_reads_total", Kind.COUNTER, Section.INSTANCE, "Physical reads of the whole instance since its start.", _TARGET, "reads"),
+    Metric("tde_instance_read_seconds_total", Kind.COUNTER, Section.INSTANCE, "Time spent in the reads of tde_instance_reads_total; the quotient of both rates is the latency of a read.", _TARGET, "seconds"),
+    Metric("tde_instance_buffer_hit_ratio", Kind.GAUGE, Section.INSTANCE, "Share of the reads that found their block in memory.", _TARGET, "ratio"),
+    Metric("tde_host_cpu_utilization_ratio", Kind.GAUGE, Section.INSTANCE, "Share of the processors of the database's host in use since the last reading. Absent where the exporter does not run on that host and the database does not tell; there it can be taken from node_exporter.", _TARGET, "ratio"),
+    Metric("tde_host_cpus", Kind.GAUGE, Section.INSTANCE, "Processors of the database's host, where known.", _TARGET, "processors"),
+    Metric("tde_host_aes_acceleration", Kind.GAUGE, Section.INSTANCE, "1 when the processors of the database's host have instructions for AES, 0 when not; absent when unknown.", _TARGET),
     # -- standbys ----------------------------------------------------------------------------------------
     Metric("tde_standby_configured", Kind.GAUGE, Section.STANDBY, "1 when the primary is set up to feed this standby, 0 when it does not know it. Stays when the standbys cannot be read.", _STANDBY),
-    Metric("tde_standby_lag_known", Kind.GAUGE, Section.STANDBY, "1 when tde_standby_lag_seconds of this kind is known, else 0: the standby does not run, cannot be asked, or says what cannot be true.", (*_STANDBY, "kind")),
-    Metric("tde_standby_lag_seconds", Kind.GAUGE, Section.STANDBY, "How long the oldest change has been waiting that the standby has not received (transport), has received and not applied (apply), or the oldest heartbeat row that cannot be read there (heartbeat). 0 when there is none; absent when unknown, never negative.", (*_STANDBY, "kind"), "seconds"),
-    Metric("tde_standby_transport_running", Kind.GAUGE, Section.STANDBY, "1 while the standby is connected to receive changes, else 0.", _STANDBY),
-    Metric("tde_standby_apply_running", Kind.GAUGE, Section.STANDBY, "1 while the standby applies what it receives, else 0.", _STANDBY),
-    Metric("tde_standby_sequence", Kind.GAUGE, Section.STANDBY, "Sequence number that the standby has reached, by stage: received, applied.", (*_STANDBY, "thread", "stage"), "changes"),
-    Metric("tde_standby_master_key_match", Kind.GAUGE, Section.STANDBY, "0 when the standby lacks one of the keys that the primary's objects use: it cannot apply, or will not be readable after a switchover.", _STANDBY),
-    Metric("tde_standby_configured_delay_seconds", Kind.GAUGE, Section.STANDBY, "Lag that is set on purpose; subtract it before judging.", _STANDBY, "seconds"),
-    Metric("tde_standby_clock_skew_seconds", Kind.GAUGE, Section.STANDBY, "How far the standby's clock is ahead of the primary's; it is not part of the lag.", _STANDBY, "seconds"),
+    Metric("tde_standby_lag_known", Kind.GAUGE, Section.STANDBY, "1 when tde_standby_lag_seconds of this kind is known, else 0: the standby does not run, cannot be asked, or says what cannot be true.", (*_CHANNEL, "kind")),
+    Metric("tde_standby_lag_seconds", Kind.GAUGE, Section.STANDBY, "How long the oldest change has been waiting that the standby has not received (transport), has received and not applied (apply), or the oldest heartbeat row that cannot be read there (heartbeat). 0 when there is none; absent when unknown, never negative.", (*_CHANNEL, "kind"), "seconds"),
+    Metric("tde_standby_transport_running", Kind.GAUGE, Section.STANDBY, "1 while the standby is connected to receive changes, else 0.", _CHANNEL),
+    Metric("tde_standby_apply_running", Kind.GAUGE, Section.STANDBY, "1 while the standby applies what it receives, else 0.", _CHANNEL),
+    Metric("tde_standby_sequence", Kind.GAUGE, Section.STANDBY, "Sequence number that the standby has reached, by stage: received, applied.", (*_CHANNEL, "thread", "stage"), "changes"),
+    Metric("tde_standby_master_key_match", Kind.GAUGE, Section.STANDBY, "0 when the standby lacks one of the keys that the primary's objects use: it cannot apply, or will not be readable after a switchover.", _CHANNEL),
+    Metric("tde_standby_configured_delay_seconds", Kind.GAUGE, Section.STANDBY, "Lag that is set on purpose; subtract it before judging.", _CHANNEL, "seconds"),
+    Metric("tde_standby_clock_skew_seconds", Kind.GAUGE, Section.STANDBY, "How far the standby's clock is ahead of the primary's; it is not part of the lag.", _CHANNEL, "seconds"),
     # -- canary ------------------------------------------------------------------------------------------
     Metric("tde_canary_runs_total", Kind.COUNTER, Section.CANARY, "Individually timed canary queries attempted, failed ones included. The dense snapshot at the start is not counted.", _SIDE, "runs"),
     Metric("tde_canary_run_failures_total", Kind.COUNTER, Section.CANARY, "Canary queries that failed, by reason. timeout starts at 0, other reasons appear when they occur.", (*_SIDE, "reason"), "runs"),

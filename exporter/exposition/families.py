@@ -16,8 +16,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.utils import floatToGoString
 
 from exporter.domain.model import PairFacts, TargetFacts, Variant
-from exporter.domain.states import KeystoreState, LagKind
-from exporter.exposition.catalogue import CATALOGUE, WINDOW, Kind
+from exporter.domain.states import Activity, Keystore, KeystoreState, LagKind, StandbyState
+from exporter.exposition.catalogue import CATALOGUE, SOMETIMES, WINDOW, Kind
 from exporter.exposition.view import (
     CollectorView,
     ExporterView,
@@ -57,6 +57,10 @@ class Sheet:
         if value is None or not math.isfinite(value) or self._repeated(name, values):
             return
         family = self._family(name)
+        if not SOMETIMES.isdisjoint(CATALOGUE[name].labels):
+            present = zip(CATALOGUE[name].labels, values, strict=True)
+            family.add_sample(name, {key: word for key, word in present if word or key not in SOMETIMES}, float(value))
+            return
         assert isinstance(family, GaugeMetricFamily | CounterMetricFamily)
         family.add_metric(values, float(value))
 
@@ -79,7 +83,7 @@ class Sheet:
         wanted = CATALOGUE[name].labels
         if labels.keys() - set(wanted):
             raise KeyError(f"{name} has no label {sorted(labels.keys() - set(wanted))}")
-        return [given[label] for label in wanted]
+        return [given.get(label, "") if label in SOMETIMES else given[label] for label in wanted]
 
     def _repeated(self, name: str, values: list[str]) -> bool:
         identity = (name, tuple(values))
@@ -142,6 +146,8 @@ def _put_target(sheet: Sheet, target: TargetView) -> None:
     sheet.put("tde_canary_bytes_read_total", target.bytes_read)
     sheet.put("tde_canary_bytes_written_total", target.bytes_written)
     _put_encryption_state(sheet, target)
+    if target.activity is not None:
+        _put_activity(sheet, target.activity.reading)
     for standby in target.standbys:
         _put_standby(sheet.bound(standby=standby.name), standby)
     for pair in target.pairs:
@@ -160,24 +166,50 @@ def _put_encryption_state(sheet: Sheet, target: TargetView) -> None:
     if target.state is None:
         return
     for keystore in target.state.keystores:
-        for state in KeystoreState:
-            sheet.put("tde_keystore_state", keystore.state is state, keystore=keystore.name, state=state.value)
-        sheet.put(
-            "tde_keystore_info",
-            1,
-            keystore=keystore.name,
-            type=keystore.kind,
-            mode=keystore.mode,
-            raw=keystore.raw,
-            seen_from=keystore.seen_from,
-        )
+        _put_keystore(sheet.bound(keystore=keystore.name), keystore)
     for kind, condition, objects in target.state.objects:
         sheet.put("tde_objects", objects, kind=kind, state=condition)
+    for kind, condition, size in target.state.object_bytes:
+        sheet.put("tde_object_bytes", size, kind=kind, state=condition)
+    for algorithm, objects in target.state.algorithms:
+        sheet.put("tde_algorithm_objects", objects, algorithm=algorithm)
+    for kind, parts in target.state.unprotected:
+        sheet.put("tde_unprotected_dependents", parts, kind=kind)
+    for name, done in target.state.conversions:
+        sheet.put("tde_conversion_progress_ratio", done, object=name)
+    sheet.put("tde_conversion_stalled", target.state.conversion_stalled)
+
+
+def _put_keystore(sheet: Sheet, keystore: Keystore) -> None:
+    for state in KeystoreState:
+        sheet.put("tde_keystore_state", keystore.state is state, state=state.value)
+    facts = {"type": keystore.kind, "mode": keystore.mode, "raw": keystore.raw, "seen_from": keystore.seen_from}
+    sheet.put("tde_keystore_info", 1, **facts)
+    sheet.put("tde_keys_in_use", keystore.keys_in_use)
+    sheet.put("tde_keys_missing", keystore.keys_missing)
+
+
+def _put_activity(sheet: Sheet, activity: Activity) -> None:
+    if activity.decrypt_source is not None:
+        cipher = sheet.bound(unit=activity.decrypt_unit, source=activity.decrypt_source)
+        cipher.put("tde_instance_decrypts_total", activity.decrypts)
+        cipher.put("tde_instance_encrypts_total", activity.encrypts)
+    sheet.put("tde_instance_cpu_seconds_total", activity.cpu_seconds)
+    sheet.put("tde_instance_reads_total", activity.reads)
+    sheet.put("tde_instance_read_seconds_total", activity.read_seconds)
+    sheet.put("tde_instance_buffer_hit_ratio", activity.buffer_hit_ratio)
+    sheet.put("tde_host_cpu_utilization_ratio", activity.host_cpu_ratio)
+    sheet.put("tde_host_cpus", activity.host_cpus)
+    sheet.put("tde_host_aes_acceleration", activity.host_aes)
 
 
 def _put_standby(sheet: Sheet, standby: StandbyView) -> None:
     sheet.put("tde_standby_configured", standby.configured)
-    state = standby.state
+    for channel, state in standby.states.items():
+        _put_channel(sheet.bound(channel=channel), state)
+
+
+def _put_channel(sheet: Sheet, state: StandbyState | None) -> None:
     for kind in LagKind:
         lag = None if state is None else state.lag(kind)
         sheet.put("tde_standby_lag_known", lag is not None, kind=kind.value)

@@ -23,6 +23,7 @@ from exporter.overhead.snapshot import SnapshotRow, summarise
 from exporter.overhead.windows import Block
 from exporter.probing.messages import (
     SKIP_REASONS,
+    ActivityRead,
     Beat,
     BudgetsUsed,
     Building,
@@ -176,6 +177,8 @@ class Ledger:
                 book.pair_checked(message, now)
             case StateRead():
                 book.state_read(message, now)
+            case ActivityRead():
+                book.activity_read(message, now)
             case StandbysRead():
                 book.standbys_read(message, now)
             case CollectorDone():

@@ -21,8 +21,8 @@ is rendered when something changed. OpenMetrics and the older text format are se
 - **Unknown is not zero.** What could not be read has no sample. A counter that an engine cannot fill does
   not exist; a bound that the samples do not give does not exist.
 - **Gauges expire.** When a target cannot be read, its gauges are gone after two intervals of the collector
-  that they come from (`intervals.canary`, `intervals.encryption_state` or `intervals.standby`, 3 seconds at
-  least). Counters, `tde_target_up`, `tde_standby_configured`, `tde_standby_lag_known` and everything named
+  that they come from (`intervals.canary`, `intervals.encryption_state`, `intervals.activity` or `intervals.standby`,
+  3 seconds at least). Counters, `tde_target_up`, `tde_standby_configured`, `tde_standby_lag_known` and everything named
   `_timestamp_seconds` stay. While its probe process is down, all
   gauges of a target are absent at once, `tde_target_up` too: nobody knows.
 - **Overhead exists only while its pair is valid** (`tde_pair_valid` is 1), and starts anew when something
@@ -37,6 +37,8 @@ is rendered when something changed. OpenMetrics and the older text format are se
 - **A lag is how long something has been waiting**, not how much: 0 means that the standby has everything that was
   written. It counts only from what was written, so a heartbeat that could not be written adds none; and it is unknown,
   not 0, while a standby does not run. `tde_standby_lag_known` tells the two apart.
+- **Sums of the instance** (`tde_instance_*_total`) are handed on as the database tells them. They begin anew at 0
+  when it is restarted, which `rate()` and `increase()` allow for.
 - **Counters start at 0** for every configured pair, operation and variant. Reasons of failures appear when
   they first occur, except for those that their text names.
 
@@ -58,7 +60,9 @@ is rendered when something changed. OpenMetrics and the older text format are se
 | `budget` | {", ".join(f"`{budget}`" for budget in BUDGETS)} |
 | `collector` | {", ".join(f"`{collector}`" for collector in COLLECTORS)} |
 | `standby` | configured name of the standby |
-| `kind` | of a lag: {", ".join(f"`{kind.value}`" for kind in LagKind)}; of objects: what is counted, such as `database` |
+| `kind` | of a lag: {", ".join(f"`{kind.value}`" for kind in LagKind)}; of objects: what is counted, such as `database`; of what lies in the clear: `index`, `materialized_view`, `lob`, `temp`, `log` |
+| `channel` | replication channel of a standby, only where it has a name; the others have no such label |
+| `object` | what is being converted, by the name that the database gives it |
 | `thread` | number of the log thread; `1` where the database writes one log |
 | `stage` | `received`, `applied` |
 | `process` | number of the probe process |

@@ -12,45 +12,56 @@ from dataclasses import replace
 
 from exporter.config.schema import StandbySettings
 from exporter.domain.states import LagKind, StandbyState
-from exporter.exposition.screening import LARGEST, count, number, words
+from exporter.exposition.screening import LARGEST, count, label, number, words
 from exporter.exposition.view import StandbyView
+
+MOST_CHANNELS = 16
+"""Replication channels of one standby that are shown; each costs a dozen series."""
 
 
 class StandbyBook:
-    """The standbys of one target, by their configured names."""
+    """The standbys of one target, by their configured names, and the replication channels of each."""
 
     def __init__(self, configured: Iterable[StandbySettings], expiry: float) -> None:
         """`expiry` is how long a state is shown, in seconds."""
         self._expiry = expiry
-        self._names = tuple(standby.name for standby in configured)
-        self._states: dict[str, StandbyState] = {}
+        self._states: dict[str, dict[str, StandbyState]] = {standby.name: {} for standby in configured}
         self._configured: dict[str, bool] = {}
         self._read: float | None = None
 
     def read(self, states: Iterable[StandbyState], now: float) -> int:
         """Take what was read at the monotonic time `now`; the number of values that cannot be true."""
         invalid = 0
-        found: dict[str, StandbyState] = {}
+        found: dict[str, dict[str, StandbyState]] = {name: {} for name in self._states}
         for state in states:
-            if state.standby not in self._names or state.standby in found:
+            channels = found.get(state.standby)
+            channel = label(state.channel)
+            if channels is None or channel in channels or len(channels) >= MOST_CHANNELS:
                 invalid += 1
                 continue
-            found[state.standby], ignored = _screened(state)
+            channels[channel], ignored = _screened(state)
             invalid += ignored
         self._states, self._read = found, now
-        self._configured |= {name: state.configured for name, state in found.items()}
+        for name, channels in found.items():
+            if channels:
+                self._configured[name] = any(state.configured for state in channels.values())
         return invalid
 
     def lost(self) -> None:
         """The probe process is down."""
-        self._states, self._read = {}, None
+        self._states, self._read = {name: {} for name in self._states}, None
 
     def view(self, now: float) -> tuple[StandbyView, ...]:
         """All standbys as they can be shown now."""
         recent = self._read is not None and now - self._read <= self._expiry
         return tuple(
-            StandbyView(name, self._configured.get(name), self._states.get(name) if recent else None)
-            for name in self._names
+            StandbyView(
+                name,
+                self._configured.get(name),
+                # A channel that was there at the last reading stays, so that it can be said to be unknown.
+                {channel: state if recent else None for channel, state in channels.items()} or {"": None},
+            )
+            for name, channels in self._states.items()
         )
 
 
@@ -70,6 +81,7 @@ def _screened(state: StandbyState) -> tuple[StandbyState, int]:
         configured_delay=screen.lag(state.configured_delay, None),
         clock_skew=skew,
         problem=words(state.problem),
+        channel=label(state.channel),
     )
     return result, screen.invalid
 

@@ -23,6 +23,7 @@ from exporter.domain.model import (
     Variant,
 )
 from exporter.domain.states import EncryptionState
+from exporter.exposition.activity import ActivityBook
 from exporter.exposition.budgets import BudgetBook
 from exporter.exposition.counters import SideCounts
 from exporter.exposition.facts import screened_facts, screened_pair, screened_state
@@ -32,10 +33,12 @@ from exporter.exposition.view import CollectorView, PairView, SeriesView, Target
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.windows import SeriesSummary
 from exporter.probing.messages import (
+    ACTIVITY,
     CANARY,
     ENCRYPTION_STATE,
     HEARTBEAT,
     STANDBY,
+    ActivityRead,
     BudgetsUsed,
     Building,
     CollectorDone,
@@ -65,18 +68,23 @@ class _Collector:
         self._succeeded = False
         self._seconds: float | None = None
         self._last_success: float | None = None
-        self.words = ""
+        self._words = ""
 
     def done(self, message: CollectorDone, now: float) -> int:
         seconds, at = number(message.seconds), number(message.at)
         self._done, self._seconds, self._succeeded = now, seconds, message.reason is None
-        self.words = words(message.words)
+        self._words = words(message.words)
         if self._succeeded and at is not None:
             self._last_success = at
         return (seconds is None) + (at is None)
 
     def lost(self) -> None:
         self._done = None
+
+    @property
+    def problem(self) -> str:
+        """What went wrong in words: the whole run, or single queries of a round of canaries."""
+        return "" if self._succeeded and self._name != CANARY else self._words
 
     def view(self, now: float) -> CollectorView | None:
         if self._done is None and self._last_success is None:
@@ -87,7 +95,7 @@ class _Collector:
             None if self._done is None else self._succeeded and recent,
             self._seconds if recent else None,
             self._last_success,
-            self.words,
+            self._words if recent and not self.problem else "",
         )
 
 
@@ -105,6 +113,7 @@ class TargetBook:
             # Heartbeats that go well are told as seldom as the standbys are read.
             intervals[HEARTBEAT] = max(intervals[HEARTBEAT], intervals[STANDBY])
         self._collectors = {name: _Collector(name, interval) for name, interval in intervals.items()}
+        self._activity = ActivityBook(max(2 * intervals[ACTIVITY], SHORTEST_EXPIRY))
         self._standbys = StandbyBook(target.standbys, max(2 * intervals.get(STANDBY, 0.0), SHORTEST_EXPIRY))
         self._sides = {
             (pair.name, operation, variant): SideCounts(operation)
@@ -184,6 +193,10 @@ class TargetBook:
         }
         self._works(now)
 
+    def activity_read(self, message: ActivityRead, now: float) -> None:
+        self._invalid += self._activity.read(message.activity, now)
+        self._works(now)
+
     def standbys_read(self, message: StandbysRead, now: float) -> None:
         self._invalid += self._standbys.read(message.standbys, now)
 
@@ -233,6 +246,7 @@ class TargetBook:
         self._state = self._facts = self._building = self._load = None
         self._pairs.clear()
         self._standbys.lost()
+        self._activity.lost()
         self._budgets.lost()
         for collector in self._collectors.values():
             collector.lost()
@@ -280,6 +294,7 @@ class TargetBook:
             snapshot=tuple(row for row in snapshot if self.valid(row.pair)),
             snapshot_taken=taken,
             standbys=() if self._lost else self._standbys.view(now),
+            activity=self._activity.view(now),
         )
 
     def _pair_view(self, name: str, phase: Phase, now: float, summaries: Summaries) -> PairView:
@@ -301,7 +316,7 @@ class TargetBook:
     def _words(self) -> str:
         if self._problem:
             return self._problem
-        problems = [collector.words for collector in self._collectors.values()]
+        problems = [collector.problem for collector in self._collectors.values()]
         problems += [f"pair {name}: {facts.problem}" for name, (facts, _) in self._pairs.items() if facts.problem]
         return next((problem for problem in problems if problem), "")
 

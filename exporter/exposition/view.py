@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from exporter.domain.errors import Reason
 from exporter.domain.model import Operation, PairFacts, Phase, TargetFacts, Variant
-from exporter.domain.states import EncryptionState, StandbyState
+from exporter.domain.states import Activity, EncryptionState, StandbyState
 from exporter.overhead.cost import DecryptCost, tightest
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.tiers import Tier
@@ -76,26 +76,44 @@ class PairView:
 class CollectorView:
     """One collector of one target after its first run.
 
-    `success` is None while the probe process is down, `seconds` when the last run is too long ago.
+    `success` is None while the probe process is down, `seconds` when the last run is too long ago. `narrowed` says in
+    words what a run that succeeded could not read, and what would help; empty: nothing.
     """
 
     name: str
     success: bool | None
     seconds: float | None = None
     last_success: float | None = None
-    words: str = ""
+    narrowed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StandbyView:
     """One configured standby. `configured` is what the primary says, None while it was never asked.
 
-    `state` is None until it was read, and again when the last reading is too old.
+    `states` holds one state for each replication channel by its name, and one without a name where there are no
+    channels. A state is None until it was read, and again when the last reading is too old.
     """
 
     name: str
     configured: bool | None = None
-    state: StandbyState | None = None
+    states: Mapping[str, StandbyState | None] = field(default_factory=lambda: {"": None})
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityView:
+    """What the whole instance has done by its newest reading, however old; what is no sum is None when that is too old.
+
+    The rates are those between the last two readings, per second of time; `cpus_used` is CPU time a second,
+    `seconds_per_read` the mean time of a physical read. None is unknown.
+    """
+
+    reading: Activity
+    decrypts_per_second: float | None = None
+    encrypts_per_second: float | None = None
+    cpus_used: float | None = None
+    reads_per_second: float | None = None
+    seconds_per_read: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +123,7 @@ class TargetView:
     `problem` says in words what went wrong last, empty when all is well. `building` is what is being
     built and the share that is done. `budgets` holds the share in use of each of `messages.BUDGETS`. `ticks` counts
     those that were tried. `snapshot` holds the newest dense measurement, `snapshot_taken` its time. `standbys` is empty
-    while its probe process is down.
+    while its probe process is down. `activity` is None before it was first read.
     """
 
     name: str
@@ -132,6 +150,7 @@ class TargetView:
     snapshot: tuple[SnapshotRow, ...] = ()
     snapshot_taken: float | None = None
     standbys: tuple[StandbyView, ...] = ()
+    activity: ActivityView | None = None
 
 
 @dataclass(frozen=True, slots=True)

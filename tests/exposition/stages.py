@@ -24,11 +24,12 @@ from exporter.domain.model import (
     Variant,
     Work,
 )
-from exporter.domain.states import EncryptionState, Keystore, KeystoreState, LagKind, StandbyState
+from exporter.domain.states import Activity, EncryptionState, Keystore, KeystoreState, LagKind, StandbyState
 from exporter.exposition.ledger import Ledger
 from exporter.exposition.page import Renderer
 from exporter.exposition.view import TargetView
 from exporter.probing.messages import (
+    ActivityRead,
     Beat,
     BudgetsUsed,
     CollectorDone,
@@ -44,6 +45,46 @@ from exporter.probing.messages import (
 WORK = Work(cpu_seconds=0.001, blocks_read=10, decrypts=10, encrypts=0)
 FACTS = TargetFacts(
     "sqlite3mc", "3.54.0", cpu_source="thread", decrypt_unit="block", decrypt_source="counter", block_bytes=8192
+)
+EMBEDDED_STATE = EncryptionState(
+    (Keystore("key_file", KeystoreState.OPEN, kind="file", raw="readable", key_activated=1.7e9),),
+    (("database", "encrypted", 1), ("database", "plain", 1)),
+)
+SERVER_FACTS = replace(FACTS, flavor="mysql", version="9.4.0", role="primary", clock="server", cpu_source="thread")
+SERVER_STATE = EncryptionState(
+    keystores=(
+        Keystore("component_keyring_file", KeystoreState.OPEN, "file", "component", "Active", "server", 1.7e9, 3, 0),
+    ),
+    objects=(
+        ("tablespace", "encrypted", 12),
+        ("tablespace", "plain", 480),
+        ("tablespace", "pending", 1),
+        ("tablespace", "in_progress", 1),
+        ("redo", "encrypted", 1),
+        ("undo", "encrypted", 2),
+        ("binlog", "plain", 1),
+        ("temp", "plain", 1),
+        ("database", "encrypted", 1),
+        ("database", "plain", 4),
+    ),
+    object_bytes=(("tablespace", "encrypted", 3 * 2**30), ("tablespace", "plain", 90 * 2**30)),
+    algorithms=(("AES", 12),),
+    unprotected=(("log", 1), ("temp", 1)),
+    conversions=(("shop/orders", 0.25),),
+    conversion_stalled=False,
+)
+NO_ACTIVITY = Activity()
+ACTIVITY = Activity(
+    decrypts=100_000,
+    encrypts=20_000,
+    decrypt_source="counter",
+    cpu_seconds=500.0,
+    reads=90_000,
+    read_seconds=45.0,
+    buffer_hit_ratio=0.995,
+    host_cpu_ratio=0.375,
+    host_cpus=8,
+    host_aes=True,
 )
 
 Labels = frozenset[tuple[str, str]]
@@ -80,6 +121,11 @@ class Stage:
     settings: Settings
     clock: FakeClock = field(default_factory=FakeClock)
     process: int = 0
+    facts: TargetFacts = FACTS
+    state: EncryptionState = EMBEDDED_STATE
+    activity: Activity = NO_ACTIVITY
+    standbys: tuple[StandbyState, ...] = ()
+    work: Work = WORK
     ticks: Counter[Operation] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -91,26 +137,29 @@ class Stage:
         self.ledger.apply(message, self.process)
 
     def begin(self) -> None:
-        """A probe process comes up, reaches its target, and reads its state."""
+        """A probe process comes up, reaches its target, and reads its state; the history has a size."""
+        self.ledger.state_size(4096)
         self.ledger.process_up(self.process, True)
         self.say(Beat(self.process, (0.002,), {}, (1e-6, 2e-6), load_ratios={self.target.name: 0.004}))
-        self.say(TargetReached(self.target.name, FACTS, 1, 0.05))
+        self.say(TargetReached(self.target.name, self.facts, 1, 0.05))
         self.read_state()
 
     def read_state(self, facts: PairFacts | None = None) -> None:
-        keystore = Keystore("key_file", KeystoreState.OPEN, kind="file", raw="readable", key_activated=1.7e9)
-        state = EncryptionState((keystore,), (("database", "encrypted", 1), ("database", "plain", 1)))
         for pair in self.target.pairs:
             self.say(PairChecked(self.target.name, facts or pair_facts(pair.name)))
-        self.say(StateRead(self.target.name, state))
+        self.say(StateRead(self.target.name, self.state))
         self.collected("encryption_state")
 
     def read_standbys(self, *states: StandbyState) -> None:
-        """The standbys are read; without `states` all of them are up to date."""
-        told = states or tuple(standby_state(standby.name) for standby in self.target.standbys)
+        """The standbys are read; without `states` as the stage has them, else up to date."""
+        told = states or self.standbys or tuple(standby_state(standby.name) for standby in self.target.standbys)
         self.say(StandbysRead(self.target.name, told))
         self.collected("standby")
         self.collected("heartbeat")
+
+    def read_activity(self, activity: Activity | None = None) -> None:
+        self.say(ActivityRead(self.target.name, activity or self.activity))
+        self.collected("activity")
 
     def collected(self, collector: str = "canary", reason: Reason | None = None) -> None:
         self.say(CollectorDone(self.target.name, collector, 0.1, self.clock.wall(), reason))
@@ -132,8 +181,8 @@ class Stage:
             "one",
             self.clock.wall(),
             first,
-            burst(0.0012 * wobble, samples),
-            burst(0.001 * wobble, samples, replace(WORK, decrypts=0)),
+            burst(0.0012 * wobble, samples, self.work),
+            burst(0.001 * wobble, samples, replace(self.work, decrypts=0)),
         )
         return replace(tick, **changes)  # type: ignore[arg-type]
 
@@ -163,6 +212,7 @@ class Stage:
                 self.read_state()
             if self.target.standbys:
                 self.read_standbys()
+            self.read_activity()
             self.round()
 
     def samples(self) -> dict[str, dict[Labels, float]]:

@@ -25,11 +25,12 @@ from exporter.domain.model import (
     Variant,
     Work,
 )
-from exporter.domain.states import EncryptionState, Keystore, KeystoreState, LagKind, StandbyState
+from exporter.domain.states import Activity, EncryptionState, Keystore, KeystoreState, LagKind, StandbyState
 from exporter.engines.fake.settings import Standby, Target
 from exporter.exposition.catalogue import CATALOGUE
 from exporter.probing.messages import (
     COLLECTORS,
+    ActivityRead,
     Beat,
     BudgetsUsed,
     Building,
@@ -88,13 +89,34 @@ plain_twins = st.builds(
 pair_facts = st.builds(
     PairFacts, PAIRS, st.sampled_from(Phase), encrypted_twins, plain_twins, st.sampled_from(["e1", "e2"])
 )
-keystores = st.builds(Keystore, WORDS, st.sampled_from(KeystoreState), WORDS, WORDS, WORDS, WORDS, ODD)
+keystores = st.builds(Keystore, WORDS, st.sampled_from(KeystoreState), WORDS, WORDS, WORDS, WORDS, ODD, ODD, ODD)
 states = st.builds(
     EncryptionState,
     st.lists(keystores, max_size=3).map(tuple),
     st.lists(st.tuples(WORDS, WORDS, ODD), max_size=4).map(tuple),
+    st.lists(st.tuples(WORDS, WORDS, ODD), max_size=4).map(tuple),
+    st.lists(st.tuples(WORDS, ODD), max_size=4).map(tuple),
+    st.lists(st.tuples(WORDS, ODD), max_size=4).map(tuple),
+    st.lists(st.tuples(WORDS, LIKELY), max_size=4).map(tuple),
+    st.one_of(st.booleans(), ODD),
+    st.lists(WORDS, max_size=3).map(tuple),
 )
 flags: Any = st.one_of(st.booleans(), ODD)
+activities = st.builds(
+    Activity,
+    COUNTS,
+    ODD,
+    WORDS,
+    st.sampled_from(["counter", "proxy", None, "odd"]),
+    LIKELY,
+    ODD,
+    LIKELY,
+    LIKELY,
+    LIKELY,
+    ODD,
+    flags,
+    st.lists(WORDS, max_size=3).map(tuple),
+)
 standby_states = st.builds(
     StandbyState,
     st.sampled_from(["near", "near", "far", "stranger"]),
@@ -108,6 +130,7 @@ standby_states = st.builds(
     ODD,
     ODD,
     WORDS,
+    st.one_of(st.just(""), WORDS),
 )
 beats = st.builds(
     Beat,
@@ -130,6 +153,7 @@ messages: Any = st.one_of(
     st.builds(PairChecked, TARGETS, pair_facts),
     st.builds(PairChecked, TARGETS, pair_facts),
     st.builds(StateRead, TARGETS, states),
+    st.builds(ActivityRead, TARGETS, activities),
     st.builds(StandbysRead, TARGETS, st.lists(standby_states, max_size=4).map(tuple)),
     st.builds(CollectorDone, TARGETS, st.sampled_from([*COLLECTORS, "odd"]), ODD, ODD, REASONS, WORDS),
     st.builds(Building, TARGETS, WORDS, ODD),

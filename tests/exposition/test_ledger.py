@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -169,6 +170,75 @@ def test_keystores_and_objects_that_come_twice_are_shown_once(stage: Stage) -> N
         frozenset({"target": "embedded", "engine": "sqlite", "kind": "table", "state": "encrypted"}.items()): 5.0
     }
     assert stage.value("tde_exporter_invalid_values_total") == 2
+
+
+def test_the_state_of_a_server_is_shown_whole(server: Stage) -> None:
+    server.begin()
+    keystore = {"keystore": "component_keyring_file"}
+
+    assert server.value("tde_keys_in_use", **keystore) == 3
+    assert server.value("tde_keys_missing", **keystore) == 0
+    assert server.value("tde_objects", kind="tablespace", state="pending") == 1
+    assert server.value("tde_object_bytes", kind="tablespace", state="encrypted") == 3 * 2**30
+    assert server.value("tde_algorithm_objects", algorithm="AES") == 12
+    assert server.value("tde_unprotected_dependents", kind="log") == 1
+    assert server.value("tde_conversion_progress_ratio", object="shop/orders") == 0.25
+    assert server.value("tde_conversion_stalled") == 0
+
+    server.clock.advance(120.1)
+    gone = ("tde_keys_", "tde_object", "tde_algorithm", "tde_unprotected", "tde_conversion")
+    assert not [name for name in server.names() if name.startswith(gone)]
+
+
+def test_of_a_state_without_such_things_there_is_no_series(stage: Stage) -> None:
+    stage.begin()
+
+    absent = ("tde_keys_", "tde_object_bytes", "tde_algorithm", "tde_unprotected", "tde_conversion")
+    assert not [name for name in stage.names() if name.startswith(absent)]
+
+
+def test_of_a_state_without_bounds_so_much_is_shown(server: Stage) -> None:
+    many = range(200)
+    state = EncryptionState(
+        keystores=tuple(Keystore(f"k{number}", KeystoreState.OPEN, keys_in_use=1) for number in many),
+        objects=tuple((f"kind{number}", "plain", 1) for number in many),
+        object_bytes=tuple((f"kind{number}", "plain", 1) for number in many),
+        algorithms=tuple((f"algorithm{number}", 1) for number in many),
+        unprotected=tuple((f"kind{number}", 1) for number in many),
+        conversions=tuple((f"table{number:03}", number / 200) for number in many),
+    )
+    server.say(StateRead("orders", state))
+    samples = server.samples()
+
+    assert len(samples["tde_keys_in_use"]) == 32
+    assert len(samples["tde_objects"]) == len(samples["tde_object_bytes"]) == 64
+    assert len(samples["tde_algorithm_objects"]) == len(samples["tde_unprotected_dependents"]) == 16
+    # That many tables are under conversion is no mistake, and not counted as one.
+    assert sorted(samples["tde_conversion_progress_ratio"].values()) == [number / 200 for number in range(10)]
+    assert server.value("tde_exporter_invalid_values_total") == 168 + 2 * 136 + 2 * 184
+
+
+def test_amounts_of_the_same_thing_are_one_sum_and_what_cannot_be_true_is_counted(server: Stage) -> None:
+    odd: Any = "no"
+    state = EncryptionState(
+        keystores=(Keystore("k", KeystoreState.OPEN, keys_in_use=-1, keys_missing=odd, key_activated=math.nan),),
+        object_bytes=(("table", "plain", 5), ("table", "plain", 7), ("table", "encrypted", -1)),
+        algorithms=(("AES", 1), ("AES", 2), ("AES", odd)),
+        unprotected=(("log", 1), ("log", 1), ("temp", 0)),
+        conversions=(("a", 0.5), ("a", 0.6), ("b", 1.1), ("c", 1.0)),
+        conversion_stalled=odd,
+    )
+    server.say(StateRead("orders", state))
+
+    assert "tde_keys_in_use" not in server.samples()
+    assert "tde_conversion_stalled" not in server.samples()
+    assert list(server.samples()["tde_object_bytes"].values()) == [12]
+    assert server.value("tde_algorithm_objects", algorithm="AES") == 3
+    assert server.value("tde_unprotected_dependents", kind="log") == 2
+    assert server.value("tde_unprotected_dependents", kind="temp") == 0
+    shares = server.samples()["tde_conversion_progress_ratio"]
+    assert {dict(labels)["object"]: share for labels, share in shares.items()} == {"a": 0.5, "c": 1.0}
+    assert server.value("tde_exporter_invalid_values_total") == 3 + 1 + 1 + 2 + 1
 
 
 # -- history and threads -----------------------------------------------------------------------------------

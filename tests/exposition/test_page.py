@@ -25,17 +25,30 @@ DEADLINE = 30.0
 def full(stage: Stage) -> Stage:
     """The embedded default after more than an hour: everything that can be known is known."""
     stage.begin()
-    stage.ledger.state_size(4096)
     stage.hours()
     return stage
 
 
-def test_a_full_page_passes_promtool(full: Stage, promtool: Path) -> None:
-    page = full.renderer.render_once()
+@pytest.fixture
+def full_server(server: Stage) -> Stage:
+    """A server after more than an hour, all that a server can tell."""
+    server.begin()
+    server.hours()
+    return server
 
-    result = subprocess.run([promtool, "check", "metrics"], input=page.text, capture_output=True, timeout=30)
 
-    assert (result.returncode, result.stdout + result.stderr) == (0, b"")
+@pytest.fixture
+def both(full: Stage, full_server: Stage) -> list[Stage]:
+    return [full, full_server]
+
+
+def test_a_full_page_passes_promtool(both: list[Stage], promtool: Path) -> None:
+    for stage in both:
+        page = stage.renderer.render_once()
+
+        result = subprocess.run([promtool, "check", "metrics"], input=page.text, capture_output=True, timeout=30)
+
+        assert (result.returncode, result.stdout + result.stderr) == (0, b"")
 
 
 def test_promtool_would_have_found_something(promtool: Path) -> None:
@@ -82,16 +95,38 @@ def test_a_default_target_exports_at_most_300_series(full: Stage) -> None:
     assert full.known("tde_exporter_series") <= 300
 
 
-def test_a_full_page_shows_the_whole_catalogue(full: Stage) -> None:
-    stems = {name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count") for name in full.names()}
+def test_a_default_server_exports_at_most_300_series(full_server: Stage) -> None:
+    """Three operations, a keystore, ten kinds of objects, the instance, and a replica."""
+    assert full_server.value("tde_overhead_ratio_lower", operation="point_select", percentile="99") is not None
+    assert full_server.value("tde_standby_lag_seconds", standby="replica", kind="heartbeat") == 0
+    assert full_server.value("tde_instance_decrypts_total", unit="block", source="counter") == 100_000
+    assert len(full_server.samples()["tde_objects"]) == 10
+    assert full_server.known("tde_exporter_series") <= 300
 
-    # The embedded engine has no clock of its own beside the client's, and its standbys run beside it, with no delay.
-    assert set(CATALOGUE) - stems == {
+
+def test_full_pages_show_the_whole_catalogue(both: list[Stage]) -> None:
+    embedded, server = (
+        {name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count") for name in stage.names()}
+        for stage in both
+    )
+
+    # The embedded engine has no instance and no clock of its own beside the client's; it converts nothing, and its
+    # standbys run beside it, with no delay.
+    only_of_servers = {name for name in CATALOGUE if name.startswith(("tde_instance_", "tde_host_"))}
+    assert set(CATALOGUE) - embedded == only_of_servers | {
         "tde_canary_server_seconds_total",
         "tde_standby_configured_delay_seconds",
         "tde_standby_clock_skew_seconds",
+        "tde_keys_in_use",
+        "tde_keys_missing",
+        "tde_object_bytes",
+        "tde_algorithm_objects",
+        "tde_unprotected_dependents",
+        "tde_conversion_progress_ratio",
+        "tde_conversion_stalled",
     }
-    assert stems - set(CATALOGUE) == set()
+    assert set(CATALOGUE) - server == set()
+    assert embedded | server == set(CATALOGUE)
 
 
 def test_no_created_series(full: Stage) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import random
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 
 from exporter.config.schema import Settings
 from exporter.domain.clock import FakeClock
@@ -175,6 +177,90 @@ def test_flags_that_are_no_flags_and_strangers_are_ignored_and_counted(stage: St
     assert stage.value("tde_standby_master_key_match") is None
     assert stage.value("tde_standby_lag_seconds", **HEARTBEAT) == 0
     assert stage.value("tde_exporter_invalid_values_total") == 5
+
+
+# -- replication channels ------------------------------------------------------------------------------------
+
+
+def channels(stage: Stage, name: str = "tde_standby_lag_seconds") -> dict[str | None, float]:
+    """Values of the heartbeat lag, or of another metric without kinds, by channel; None where there is no such label."""
+    samples = stage.samples().get(name, {})
+    return {
+        dict(labels).get("channel"): value
+        for labels, value in samples.items()
+        if dict(labels).get("kind", "heartbeat") == "heartbeat"
+    }
+
+
+def test_channels_are_told_apart_and_the_nameless_one_has_no_label(stage: Stage) -> None:
+    stage.begin()
+    stage.read_standbys(
+        standby_state(heartbeat=1.0, configured=False),
+        standby_state(heartbeat=2.0, channel="east", apply_running=False),
+        standby_state(heartbeat=None, channel="west", received_sequence=9),
+    )
+
+    assert channels(stage) == {None: 1.0, "east": 2.0}
+    assert channels(stage, "tde_standby_lag_known") == {None: 1, "east": 1, "west": 0}
+    assert channels(stage, "tde_standby_apply_running") == {None: 1, "east": 0, "west": 1}
+    assert stage.value("tde_standby_sequence", channel="west", stage="received") == 9
+    # One of them is fed by the primary, so the standby is.
+    assert channels(stage, "tde_standby_configured") == {None: 1}
+    assert b'channel=""' not in stage.renderer.render_once().text
+    modern = stage.renderer.render_once().openmetrics.decode()
+    (family,) = (found for found in parse_openmetrics(modern) if found.name == "tde_standby_apply_running")
+    assert sorted("channel" in sample.labels for sample in family.samples) == [False, True, True]
+
+
+def test_promtool_takes_samples_with_and_without_a_channel(stage: Stage, promtool: Path) -> None:
+    stage.begin()
+    stage.read_standbys(standby_state(), standby_state(channel="east"))
+    page = stage.renderer.render_once().text
+
+    result = subprocess.run([promtool, "check", "metrics"], input=page, capture_output=True, timeout=30)
+
+    assert b'channel="east"' in page
+    assert (result.returncode, result.stdout + result.stderr) == (0, b"")
+
+
+def test_a_channel_that_disappears_vanishes(stage: Stage) -> None:
+    stage.begin()
+    stage.read_standbys(standby_state(channel="east"), standby_state(channel="west"))
+    stage.read_standbys(standby_state(channel="west"))
+    assert channels(stage, "tde_standby_lag_known") == {"west": 1}
+
+    nothing: dict[str, Any] = dict.fromkeys(("transport", "apply", "heartbeat", "transport_running", "apply_running"))
+    stage.read_standbys(standby_state(configured=False, **nothing))
+    assert channels(stage, "tde_standby_lag_known") == {None: 0}
+    assert channels(stage, "tde_standby_apply_running") == {}
+    assert channels(stage, "tde_standby_configured") == {None: 0}
+
+
+def test_channels_that_were_read_too_long_ago_are_unknown_and_not_gone(stage: Stage) -> None:
+    stage.begin()
+    stage.read_standbys(standby_state(channel="east"), standby_state(channel="west"))
+    stage.clock.advance(30.1)
+
+    assert channels(stage, "tde_standby_lag_known") == {"east": 0, "west": 0}
+    assert channels(stage) == {}
+
+
+def test_channels_have_a_bound_and_are_unique(stage: Stage) -> None:
+    stage.begin()
+    many = [standby_state(channel=f"c{number}") for number in range(20)]
+    stage.read_standbys(standby_state(channel="c0", heartbeat=5.0), *many, standby_state(channel="c1"))
+
+    assert len(channels(stage)) == 16
+    assert channels(stage)["c0"] == 5.0
+    assert stage.value("tde_exporter_invalid_values_total") == 1 + 4 + 1
+
+
+def test_every_channel_is_a_row_on_the_landing_page(stage: Stage) -> None:
+    stage.begin()
+    stage.read_standbys(standby_state(heartbeat=1.0), standby_state(heartbeat=2.0, channel="east"))
+
+    rows = landing(stage.ledger.view(), 0.0, 0.0).standbys
+    assert [(row.name, row.lag) for row in rows] == [("local", 1.0), ("local, channel east", 2.0)]
 
 
 def test_standbys_that_cannot_be_read_do_not_put_their_target_down(stage: Stage) -> None:

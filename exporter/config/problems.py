@@ -148,7 +148,9 @@ _BOUNDS = {
 
 def _amount(bound: Any, found: shape.Place) -> str:
     kind = quantity(found)
-    return kind.format(bound) if bound and kind else f"{bound:g}"
+    if bound and kind:
+        return kind.format(bound)
+    return f"{bound}" if isinstance(bound, int) else f"{bound:g}"
 
 
 def quantity(found: shape.Place) -> Quantity | None:

@@ -36,9 +36,7 @@ class Credentials:
         self._state = threading.Lock()
         self._trying = threading.Lock()
         self._proven = b""
-        self._refused = b""
-        self._refused_at = -math.inf
-        self._words = ""
+        self._refused: dict[bytes, tuple[float, str]] = {}
 
     @contextmanager
     def attempt(self, timeout: float = 30.0) -> Iterator[str]:
@@ -95,20 +93,20 @@ class Credentials:
 
     def _refuse_again(self, mark: bytes) -> None:
         with self._state:
-            left = self._refused_at + REFUSED_SECONDS - self._clock.monotonic()
-            if mark == self._refused and left > 0:
-                raise AuthenticationFailed(
-                    f"{self._words}; not tried again until the secret changes, or for {math.ceil(left / 60)} min"
-                )
+            now = self._clock.monotonic()
+            self._refused = {old: found for old, found in self._refused.items() if now - found[0] < REFUSED_SECONDS}
+            if mark in self._refused:
+                since, words = self._refused[mark]
+                left = math.ceil((since + REFUSED_SECONDS - now) / 60)
+                raise AuthenticationFailed(f"{words}; not tried again until the secret changes, or for {left} min")
 
     def _remember_refused(self, mark: bytes, words: str) -> None:
         with self._state:
-            self._refused, self._refused_at, self._words = mark, self._clock.monotonic(), words
+            self._refused[mark] = self._clock.monotonic(), words
             if self._proven == mark:
                 self._proven = b""
 
     def _remember_proven(self, mark: bytes) -> None:
         with self._state:
             self._proven = mark
-            if self._refused == mark:
-                self._refused, self._words = b"", ""
+            self._refused.pop(mark, None)

@@ -101,8 +101,8 @@ _RULES: dict[int, tuple[type[TargetError], str]] = {
     1159: (ConnectFailed, ""),  # ER_NET_READ_INTERRUPTED
     1160: (ConnectFailed, ""),  # ER_NET_ERROR_ON_WRITE
     1161: (ConnectFailed, ""),  # ER_NET_WRITE_INTERRUPTED
-    1152: (ConnectFailed, ""),  # ER_ABORTING_CONNECTION
-    1184: (ConnectFailed, ""),  # ER_NEW_ABORTING_CONNECTION
+    1152: (ConnectFailed, "the server ended the connection"),  # ER_ABORTING_CONNECTION
+    1184: (ConnectFailed, "the server ended the connection"),  # ER_NEW_ABORTING_CONNECTION
     1927: (ConnectFailed, "somebody ended the connection (KILL)"),  # ER_CONNECTION_KILLED, MariaDB
     3169: (ConnectFailed, "somebody ended the connection (KILL)"),  # ER_SESSION_WAS_KILLED, MySQL
     2002: (ConnectFailed, ""),  # CR_CONNECTION_ERROR
@@ -156,7 +156,7 @@ def said(text: str) -> str:
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     line = re.sub(r"(['\"`][^'\"`]*['\"`])@['\"`][^'\"`]*['\"`]", r"\1", line)
     # What a server advises may destroy data: for a missing key MariaDB says to drop the table.
-    line = re.sub(r"\W*\bplease\b.*", "", line, flags=re.IGNORECASE)
+    line = re.sub(r"\W*\b(please|try to|consider|you (should|can|may))\b.*", "", line, flags=re.IGNORECASE)
     return redact(line)[:LONGEST].rstrip(" .")
 
 

@@ -26,6 +26,8 @@ class Line:
 
     def __init__(self) -> None:
         self._handle: socket.socket | None = None
+        # Closing it meanwhile might give its number to another connection, which would be cut instead.
+        self._handling = threading.Lock()
         self.is_cut = False
         self.guard = Guard(self.cut)
 
@@ -43,15 +45,16 @@ class Line:
     def cut(self) -> None:
         """End the connection under whoever reads or writes it."""
         self.is_cut = True
-        if (handle := self._handle) is not None:
-            with contextlib.suppress(OSError):
-                handle.shutdown(socket.SHUT_RDWR)
+        with self._handling, contextlib.suppress(OSError):
+            if self._handle is not None:
+                self._handle.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Let go of the handle; only when nobody uses the connection."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            handle.close()
+        """Let go of the handle; nothing can be cut then."""
+        with self._handling:
+            if self._handle is not None:
+                self._handle.close()
+            self._handle = None
 
 
 def _dialled(addresses: list[tuple[socket.AddressFamily, Address]], deadline: float) -> socket.socket:

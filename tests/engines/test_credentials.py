@@ -1,0 +1,220 @@
+"""A refused secret is tried once, for all sessions together, until it changes or an hour has passed."""
+
+import threading
+import time
+
+import pytest
+
+from exporter.config.secrets import SecretSource
+from exporter.domain.clock import FakeClock
+from exporter.domain.errors import AuthenticationFailed, ConnectFailed, DeadlineExceeded
+from exporter.engines.credentials import REFUSED_SECONDS, Credentials
+
+PATIENCE = 10.0
+REFUSAL = AuthenticationFailed("access denied")
+
+
+@pytest.fixture
+def clock():
+    return FakeClock()
+
+
+@pytest.fixture
+def file(tmp_path):
+    found = tmp_path / "password"
+    found.write_text("first secret\n")
+    return found
+
+
+@pytest.fixture
+def credentials(file, clock):
+    return Credentials(SecretSource(file=file), clock)
+
+
+def refuse(credentials, timeout=PATIENCE):
+    with pytest.raises(AuthenticationFailed) as caught, credentials.attempt(timeout):
+        raise REFUSAL
+    return str(caught.value)
+
+
+def login(credentials, timeout=PATIENCE):
+    with credentials.attempt(timeout) as secret:
+        return secret
+
+
+def test_the_secret_is_read_anew_for_each_attempt(credentials, file):
+    assert login(credentials) == "first secret"
+    file.write_text("second secret")
+    assert login(credentials) == "second secret"
+
+
+def test_without_a_source_the_secret_is_empty():
+    assert login(Credentials(None)) == ""
+
+
+def test_a_refused_secret_is_not_tried_again(credentials):
+    refuse(credentials)
+
+    with pytest.raises(
+        AuthenticationFailed, match="access denied; not tried again until the secret changes, or for 60 min"
+    ):
+        login(credentials)
+
+
+def test_no_secret_can_be_refused_as_well():
+    credentials = Credentials(None)
+    refuse(credentials)
+    with pytest.raises(AuthenticationFailed, match="not tried again"):
+        login(credentials)
+
+
+def test_another_secret_is_tried_once(credentials, file):
+    refuse(credentials)
+    file.write_text("second secret")
+    refuse(credentials)
+
+    for text in ("first secret", "second secret"):
+        file.write_text(text)
+        with pytest.raises(AuthenticationFailed, match="not tried again"):
+            login(credentials)
+    file.write_text("third secret")
+    assert login(credentials) == "third secret"
+
+
+def test_it_is_tried_again_after_an_hour(credentials, clock):
+    refuse(credentials)
+    clock.advance(REFUSED_SECONDS - 1)
+    with pytest.raises(AuthenticationFailed, match="or for 1 min"):
+        login(credentials)
+    clock.step(2 * REFUSED_SECONDS)
+    with pytest.raises(AuthenticationFailed, match="not tried again"):
+        login(credentials)
+
+    clock.advance(1)
+    assert login(credentials) == "first secret"
+
+
+def test_a_secret_that_worked_may_be_refused_later(credentials):
+    login(credentials)
+    refuse(credentials)
+    with pytest.raises(AuthenticationFailed, match="not tried again"):
+        login(credentials)
+
+
+def test_other_errors_say_nothing_about_the_secret(credentials):
+    for _ in range(3):
+        with pytest.raises(ConnectFailed), credentials.attempt():
+            raise ConnectFailed("refused")
+    assert login(credentials) == "first secret"
+
+
+def test_a_secret_that_cannot_be_read_is_no_attempt(credentials, file):
+    file.unlink()
+    with pytest.raises(AuthenticationFailed, match="does not exist"):
+        login(credentials)
+    file.write_text("first secret")
+    assert login(credentials) == "first secret"
+
+
+def test_nothing_holds_the_secret(credentials):
+    login(credentials)
+    refuse(credentials)
+    assert "first" not in repr(vars(credentials))
+
+
+class Attempts:
+    """Logins in threads of their own, which stay inside until they are let go."""
+
+    def __init__(self, credentials):
+        self.credentials = credentials
+        self.inside = threading.Semaphore(0)
+        self.go = threading.Semaphore(0)
+        self.outcomes = []
+        self.tries = 0
+        self._most = self._now = 0
+        self._lock = threading.Lock()
+        self.threads = []
+
+    def start(self, error=None, timeout=PATIENCE):
+        self.threads.append(threading.Thread(target=self._run, args=(error, timeout)))
+        self.threads[-1].start()
+
+    def _run(self, error, timeout):
+        try:
+            with self.credentials.attempt(timeout):
+                with self._lock:
+                    self.tries += 1
+                    self._now += 1
+                    self._most = max(self._most, self._now)
+                self.inside.release()
+                self.go.acquire(timeout=PATIENCE)
+                with self._lock:
+                    self._now -= 1
+                if error:
+                    raise error
+            self.outcomes.append(None)
+        except (AuthenticationFailed, ConnectFailed, DeadlineExceeded) as failure:
+            self.outcomes.append(type(failure))
+
+    def end(self):
+        for thread in self.threads:
+            self.go.release()
+        for thread in self.threads:
+            thread.join(PATIENCE)
+        assert not any(thread.is_alive() for thread in self.threads)
+        return self._most
+
+
+@pytest.fixture
+def attempts(credentials):
+    return Attempts(credentials)
+
+
+def test_sessions_that_start_together_try_a_wrong_secret_once(attempts):
+    for _ in range(8):
+        attempts.start(REFUSAL)
+    attempts.end()
+
+    assert attempts.tries == 1
+    assert attempts.outcomes == [AuthenticationFailed] * 8
+
+
+def test_a_changed_password_is_tried_once_though_it_worked_before(credentials, attempts):
+    login(credentials)
+    for _ in range(8):
+        attempts.start(REFUSAL)
+    attempts.end()
+
+    assert attempts.tries == 1
+
+
+def test_an_untested_secret_is_tried_by_one_at_a_time(attempts):
+    for _ in range(4):
+        attempts.start(ConnectFailed("lost"))
+    assert attempts.inside.acquire(timeout=PATIENCE)
+    assert not attempts.inside.acquire(timeout=0.2)
+
+    assert attempts.end() == 1
+    assert attempts.tries == 4
+
+
+def test_a_secret_that_works_is_not_held_up_by_a_login_that_hangs(credentials, attempts):
+    login(credentials)
+    attempts.start()
+    attempts.start()
+
+    assert attempts.inside.acquire(timeout=PATIENCE)
+    assert attempts.inside.acquire(timeout=PATIENCE)
+    assert attempts.end() == 2
+
+
+def test_who_waits_too_long_for_others_is_told_so(credentials, attempts):
+    attempts.start()
+    assert attempts.inside.acquire(timeout=PATIENCE)
+    begun = time.monotonic()
+
+    with pytest.raises(DeadlineExceeded, match="another login"):
+        login(credentials, timeout=0.1)
+
+    assert time.monotonic() - begun < 5 * 0.1 + 0.5
+    attempts.end()

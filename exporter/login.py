@@ -47,9 +47,10 @@ def applied(target: TargetSettings, arguments: argparse.Namespace) -> TargetSett
 def _secret(arguments: argparse.Namespace) -> SecretSource | None:
     if arguments.password_file is None and arguments.password_env is None:
         return None
+    file = arguments.password_file
     try:
-        file = None if arguments.password_file is None else Path(arguments.password_file or "\0").absolute()
-        source = SecretSource(file=file, env=arguments.password_env)
+        # An empty name stays one, to be refused: as a path it would be the folder we are in.
+        source = SecretSource(file=Path(file).absolute() if file else file, env=arguments.password_env)
     except ValidationError as error:
         # Its words would hold what was typed, which may be the password itself.
         option = "--password-file" if arguments.password_env is None else "--password-env"

@@ -9,34 +9,19 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from exporter.history.claim import Claim
+from tests.command_line import CommandLine, assert_one_line
 
 
 @pytest.fixture
 def tde(tmp_path):
-    def run(*arguments, **environ):
-        return subprocess.run(
-            [sys.executable, "-m", "exporter", *arguments],
-            env={**os.environ, "TDE_EXPORTER_STATE_DIRECTORY": str(tmp_path / "state"), **environ},
-            capture_output=True,
-            text=True,
-            timeout=50,
-            check=False,
-        )
-
-    return run
+    return CommandLine(tmp_path)
 
 
 @pytest.fixture
-def config(tmp_path):
-    def write(content):
-        path = tmp_path / "config.yaml"
-        path.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
-        return str(path)
-
-    return write
+def config(tde):
+    return tde.config
 
 
 SMALL = {"targets": [{"name": "embedded", "engine": "sqlite", "pairs": [{"name": "phonebook", "rows": 20000}]}]}
@@ -48,7 +33,9 @@ def test_version(tde):
     assert tde("--version").stdout == f"tde-exporter {__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [(), ("run",), ("check",), ("once",), ("targets",)])
+@pytest.mark.parametrize(
+    "arguments", [(), ("run",), ("check",), ("once",), ("targets",), ("provision",), ("verify",), ("drop",)]
+)
 def test_every_command_has_help(tde, arguments):
     done = tde(*arguments, "--help")
 
@@ -115,12 +102,23 @@ def test_bad_input_gives_one_clear_line(tde, config, case, command):
     assert_one_line(done, named)
 
 
+@pytest.mark.parametrize("command", ["provision", "verify", "drop"])
+def test_the_commands_about_twins_refuse_bad_input_too(tde, config, command):
+    content, named = BAD["unknown key"]
+    assert_one_line(tde("-c", config(content), command), named)
+
+
 def test_a_missing_file_is_named(tde, tmp_path):
     assert_one_line(tde("-c", str(tmp_path / "absent.yaml"), "run"), "absent.yaml")
 
 
-def test_an_unknown_target_names_the_known_ones(tde, config):
-    assert_one_line(tde("-c", config(SMALL), "once", "other"), "embedded")
+TWO = {"targets": [{"name": "first", "engine": "fake"}, {"name": "second", "engine": "fake"}]}
+
+
+@pytest.mark.parametrize("command", ["once", "provision", "verify", "drop"])
+def test_a_target_that_is_unknown_or_not_named_names_the_known_ones(tde, config, command):
+    assert_one_line(tde("-c", config(SMALL), command, "other"), "embedded")
+    assert_one_line(tde("-c", config(TWO), command), "several targets are configured. Name one of: first, second")
 
 
 def test_a_port_in_use_is_named(tde, config):
@@ -190,12 +188,3 @@ def free_port():
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return sock.getsockname()[1]
-
-
-def assert_one_line(done, named):
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    lines = done.stderr.strip().splitlines()
-    assert len(lines) == 1, done.stderr
-    assert lines[0].startswith("tde-exporter: ")
-    assert named in lines[0]

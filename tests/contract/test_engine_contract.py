@@ -364,10 +364,12 @@ def test_closing_twice_is_harmless_and_a_closed_session_says_so(case, session):
 
     calls = [
         lambda: session.provision(pair, quiet, 1.0),
+        lambda: session.drop(pair, 1.0),
         lambda: session.verify(pair, 1.0),
         lambda: session.prepare(pair, 1.0),
         lambda: session.run(pair, Slot.A, Operation.POINT_SELECT, 1, 1.0),
         lambda: session.encryption_state(1.0),
+        lambda: session.activity(1.0),
         lambda: session.heartbeat(1.0),
         lambda: session.standbys(1.0),
     ]
@@ -381,6 +383,82 @@ def test_the_encryption_state_lists_keystore_and_objects(session):
 
     assert [keystore.state for keystore in state.keystores] == [KeystoreState.OPEN]
     assert sorted(state.objects) == [("database", "encrypted", 1), ("database", "plain", 1)]
+
+
+def test_making_names_what_it_made(case, opened):
+    session, pair = opened(), case.target.pairs[0]
+    session.provision(pair, quiet, 30.0)
+    session.drop(pair, 30.0)
+
+    done = session.provision(pair, quiet, 30.0)
+    facts = session.verify(pair, 5.0)
+
+    assert sorted(done.made) == sorted([facts.a.name, facts.b.name])
+    assert facts.valid
+    assert session.provision(pair, quiet, 30.0).made == ()
+    assert session.provision(pair, quiet, 30.0).grants == ()
+
+
+def test_dropping_names_what_it_removed_and_leaves_nothing_of_the_pair(case, session):
+    pair = case.target.pairs[0]
+    session.prepare(pair, 5.0)
+    before = session.verify(pair, 5.0)
+
+    removed = session.drop(pair, 30.0)
+
+    assert sorted(removed) == sorted([before.a.name, before.b.name])
+    assert session.drop(pair, 30.0) == ()
+    after = session.verify(pair, 5.0)
+    for twin in (after.a, after.b):
+        assert (twin.encrypted, twin.rows, twin.digest) == (None, None, None)
+        assert f"{twin.name} is missing" in twin.problem
+    session.prepare(pair, 5.0)
+    for slot in Slot:
+        with pytest.raises(TargetError):
+            session.run(pair, slot, Operation.POINT_SELECT, 1, 5.0)
+
+
+def test_twins_that_were_made_again_are_like_those_before(case, session):
+    pair = case.target.pairs[0]
+    answer = session.run(pair, Slot.A, Operation.POINT_SELECT, 7, 5.0).answer
+    session.drop(pair, 30.0)
+    session.provision(pair, quiet, 30.0)
+
+    assert session.run(pair, Slot.A, Operation.POINT_SELECT, 7, 5.0).answer == answer
+
+
+def test_dropping_one_pair_leaves_the_other(case):
+    first = case.target.pairs[0]
+    second = first.model_copy(update={"name": "another"})
+    session = registry.make(case.target.model_copy(update={"pairs": (first, second)})).open(5.0)
+    for pair in (first, second):
+        session.provision(pair, quiet, 30.0)
+    session.drop(second, 30.0)
+
+    assert session.verify(first, 5.0).valid
+    assert not session.verify(second, 5.0).valid
+    session.close()
+
+
+def test_the_activity_of_an_instance_is_known_or_unknown_and_never_shrinks(session):
+    first, second = session.activity(5.0), session.activity(5.0)
+
+    for name in ("decrypts", "encrypts", "cpu_seconds", "reads", "read_seconds"):
+        before, after = getattr(first, name), getattr(second, name)
+        assert (before is None) == (after is None)
+        assert before is None or 0 <= before <= after
+    assert first.decrypt_source in {"counter", "proxy", None}
+    assert (first.decrypts is None and first.encrypts is None) == (first.decrypt_source is None)
+    assert isinstance(first.problems, tuple)
+
+
+def test_the_script_for_a_dba_is_whole_lines_or_unsupported(case):
+    try:
+        lines = list(registry.make(case.target).script())
+    except Unsupported:
+        return
+    assert any(line.strip() for line in lines)
+    assert all("\n" not in line for line in lines)
 
 
 def test_standbys_are_told_in_the_order_of_the_configuration_before_any_heartbeat(session):

@@ -46,7 +46,8 @@ install() {
     apt -o APT::Install-Recommends=false -o Debug::NoLocking=true "$@" --yes --download-only install $whole
 }
 
-apt update >"$work/log" 2>&1 || { tail -n 3 "$work/log" >&2; exit 1; }
+# Otherwise an archive that cannot be reached counts as an update, of nothing.
+apt -o APT::Update::Error-Mode=any update >"$work/log" 2>&1 || { tail -n 3 "$work/log" >&2; exit 1; }
 if [ -n "$whole" ]; then
     install --print-uris >"$work/wanted" 2>"$work/log" || { tail -n 3 "$work/log" >&2; exit 1; }
     awk -v suite="$suite" '{ bytes += $3 } END { printf "Downloading %d packages of %s, %.0f MB ...\n", NR, suite, bytes / 1e6 }' "$work/wanted" >&2

@@ -22,6 +22,7 @@ from tests.servers.certificates import Certificates, make_certificates
 from tests.servers.mariadb import MariaDbServer
 from tests.servers.mysql import MySqlServer
 from tests.servers.proxy import Proxy
+from tests.servers.server import together
 
 # A server that counts as a source of replicas does.
 SOURCE: dict[str, Any] = {"binlog": True, "server_id": 1}
@@ -51,7 +52,7 @@ def mysql() -> Iterator[MySqlServer]:
 @pytest.fixture(scope="session")
 def mariadb_pair() -> Iterator[tuple[MariaDbServer, MariaDbServer]]:
     """A primary and its replica, MariaDB 11.8."""
-    with MariaDbServer("11.8", **SOURCE) as primary, MariaDbServer("11.8", server_id=2) as replica:
+    with together(MariaDbServer("11.8", **SOURCE), MariaDbServer("11.8", server_id=2)) as (primary, replica):
         replica.replica_of(primary)
         replica.wait_for(primary)
         yield primary, replica
@@ -60,7 +61,7 @@ def mariadb_pair() -> Iterator[tuple[MariaDbServer, MariaDbServer]]:
 @pytest.fixture(scope="session")
 def mysql_pair() -> Iterator[tuple[MySqlServer, MySqlServer]]:
     """A primary and its replica, MySQL 9."""
-    with MySqlServer(**SOURCE) as primary, MySqlServer(server_id=2) as replica:
+    with together(MySqlServer(**SOURCE), MySqlServer(server_id=2)) as (primary, replica):
         replica.replica_of(primary)
         replica.wait_for(primary)
         yield primary, replica

@@ -9,9 +9,10 @@ import signal
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import pymysql
 
@@ -24,6 +25,9 @@ from tests.servers.root import Root, Row
 # A start takes up to 1 s on an idle machine, a stop up to 2 s. Less than a test may take, so that the
 # error log's end is what is shown.
 PATIENCE = 40.0
+
+
+AnyServer = TypeVar("AnyServer", bound="Server")
 
 
 class StartFailed(RuntimeError):
@@ -290,3 +294,16 @@ class Server(Root, ABC):
     def as_user() -> list[str]:
         """Neither runs as root unless it is told to."""
         return ["--user=root"] if os.geteuid() == 0 else []
+
+
+@contextlib.contextmanager
+def together(*servers: AnyServer) -> Iterator[tuple[AnyServer, ...]]:
+    """Start servers at the same time, for most of a start is waiting; close them all at the end."""
+    try:
+        with ThreadPoolExecutor(len(servers)) as pool:
+            for _ in pool.map(Server.start, servers):
+                pass
+        yield servers
+    finally:
+        for server in servers:
+            server.close()

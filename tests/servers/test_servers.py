@@ -19,7 +19,7 @@ from tests.processes import alive, until
 from tests.servers.certificates import Certificates
 from tests.servers.mariadb import MariaDbServer
 from tests.servers.mysql import MySqlServer
-from tests.servers.server import Server, StartFailed
+from tests.servers.server import Server, StartFailed, together
 
 KINDS = {
     "mariadb-10.11": (MariaDbServer, {"version": "10.11"}),
@@ -84,15 +84,16 @@ def test_a_killed_server_has_what_was_committed(private: Server) -> None:
     assert private.value("SELECT a FROM test.enc") == 7
 
 
-def test_a_frozen_server_is_mute_until_it_thaws(private: Server) -> None:
-    private.freeze()
+def test_a_frozen_server_is_mute_until_it_thaws(make_mariadb: Callable[..., MariaDbServer]) -> None:
+    server = make_mariadb("10.11")
+    server.freeze()
     with pytest.raises(pymysql.err.OperationalError, match="timed out"):
-        private.connect(read_timeout=1)
-    private.thaw()
-    assert private.value("SELECT 1") == 1
-    private.freeze()
-    private.stop()
-    assert not private.running
+        server.connect(read_timeout=1)
+    server.thaw()
+    assert server.value("SELECT 1") == 1
+    server.freeze()
+    server.stop()
+    assert not server.running
 
 
 def _code(server: Server) -> int:
@@ -206,12 +207,11 @@ def test_a_row_reaches_the_replica(request: pytest.FixtureRequest, pair: str) ->
 def test_channels_have_names_delays_and_a_proxy(
     kind: type[MariaDbServer | MySqlServer], make_proxy: Callable[..., Any]
 ) -> None:
-    with (
-        kind(binlog=True, options=_domain(kind, 1)) as one,
-        kind(binlog=True, server_id=2, options=_domain(kind, 2)) as two,
-        kind(server_id=3) as replica,
-        make_proxy(two.address) as proxy,
-    ):
+    one = kind(binlog=True, options=_domain(kind, 1))
+    two = kind(binlog=True, server_id=2, options=_domain(kind, 2))
+    replica = kind(server_id=3)
+    with together(one, two, replica):
+        proxy = make_proxy(two.address)
         replica.replica_of(one, channel="one", delay_s=1)
         replica.replica_of(two, channel="two", via=proxy, retry_s=1)
         for number, primary in enumerate((one, two)):

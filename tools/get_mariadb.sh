@@ -3,7 +3,7 @@
 # and prints the folder. Does nothing else when it is there and works. `server` in it starts mariadbd.
 set -eu
 cd "$(dirname "$0")/.."
-. tools/server_binaries.sh
+. tools/server_binaries.inc
 
 series=${1:-}
 case $series in

@@ -5,7 +5,7 @@
 # together, and a day on which nothing does fails this script only.
 set -eu
 cd "$(dirname "$0")/.."
-. tools/server_binaries.sh
+. tools/server_binaries.inc
 
 works() {
     [ -f "$1/usr/sbin/mysqld.my" ] && [ -f "$1/usr/lib/mysql/plugin/component_keyring_file.so" ] &&

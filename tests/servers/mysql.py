@@ -34,7 +34,7 @@ class MySqlServer(Server):
     Args:
         gtid: Needed for replicas.
         encrypt_undo: innodb_undo_log_encrypt; without its keys, such a server does not start.
-        component: Whether the keyring component is loaded at all.
+        component: Whether the keyring component is loaded at all; read at each start.
         others: Keywords of `Server`.
     """
 

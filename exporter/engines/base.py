@@ -120,7 +120,10 @@ class Session(Protocol):
 
 
 class Engine(Protocol):
-    """One engine, made for one target: `Engine(target)`; the constructor does no I/O."""
+    """One engine, made for one target: `Engine(target)`; the constructor does no I/O.
+
+    Lives as long as its target is probed, whatever becomes of its sessions.
+    """
 
     operations: ClassVar[frozenset[Operation]]
     """What `Session.run` can do."""
@@ -143,4 +146,9 @@ class Engine(Protocol):
         """
 
     def open(self, timeout: float) -> Session:
-        """Connect and discover. The same rules for errors and deadline as in `Session`."""
+        """Connect and discover. The same rules for errors and deadline as in `Session`.
+
+        May be called at every turn, and by the thread of a second session while a first one hangs. A secret that was
+        refused is not sent again: `AuthenticationFailed` is then raised without asking the server, until the secret has
+        changed or an hour has passed.
+        """

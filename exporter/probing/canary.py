@@ -4,7 +4,8 @@ Protocol: samples of both twins alternate in pairs; the order inside each pair i
 starts a tick is balanced over every four ticks (a fixed order was seen to report a P99 ratio of 0.16
 where 1 is true); both members of a pair use the same key; what a connect warms up is discarded.
 A failed or timed-out sample is an observation of infinite duration. It ends its tick after both sides
-have the same number of samples, so that a struggling database is not pressed further.
+have the same number of samples, so that a struggling database is not pressed further. One clock times a whole
+tick; a query that this clock did not time makes the tick worth nothing.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from exporter.probing.operations import CATALOGUE
 from exporter.probing.turnstile import Turnstile
 
 KEYS = 2**31
+
+SERVER_CLOCK = "server"
+"""What `TargetFacts.clock` says where the server's own time of a query decides, and not the client's."""
 
 ABORTING = (ConnectFailed, Cancelled)
 """Errors after which the tick says nothing about either side: the session is gone."""
@@ -140,6 +144,7 @@ class _Measurement:
 
     def __init__(self, canary: Canary, session: Session, facts: PairFacts) -> None:
         self._canary, self._session, self._facts = canary, session, facts
+        self._by_server = session.facts().clock == SERVER_CLOCK
         self._position = 0
         self.samples: dict[Variant, list[Sample]] = {Variant.ENCRYPTED: [], Variant.PLAIN: []}
         self.dropped: str | None = None
@@ -160,7 +165,7 @@ class _Measurement:
             if contended:
                 self.dropped = CONTENDED
             answers.append(execution.answer)
-            self._add(side, _sample(self._position, execution))
+            self._add(side, self._sample(execution))
         if len(answers) == 2 and answers[0] != answers[1]:
             self._fail_verification()
         return len(answers) == 2 and self.dropped is None
@@ -169,6 +174,28 @@ class _Measurement:
         self.samples[side].append(sample)
         self._position += 1
 
+    def _sample(self, execution: Execution) -> Sample:
+        duration = execution.duration
+        if self._by_server:
+            said = execution.work.server_seconds
+            if not isinstance(said, int | float) or not 0 <= said < math.inf:
+                return self._untimed()
+            duration = said
+        return Sample(
+            position=self._position,
+            duration=duration,
+            execute_seconds=execution.execute_seconds,
+            fetch_seconds=execution.fetch_seconds,
+            commit_seconds=execution.commit_seconds,
+            work=execution.work,
+        )
+
+    def _untimed(self) -> Sample:
+        # The client's time in its place would be compared with the server's.
+        self.dropped = Reason.UNAVAILABLE.value
+        self._canary.problem = "the server did not say how long the query took"
+        return Sample(self._position, math.inf, failure=Reason.UNAVAILABLE)
+
     def _fail_verification(self) -> None:
         # Nobody can tell which of two different answers is the wrong one: the tick counts for neither side.
         self.dropped = Reason.VERIFICATION.value
@@ -176,17 +203,6 @@ class _Measurement:
         for samples in self.samples.values():
             failed = samples.pop()
             samples.append(Sample(failed.position, math.inf, failure=Reason.VERIFICATION))
-
-
-def _sample(position: int, execution: Execution) -> Sample:
-    return Sample(
-        position=position,
-        duration=execution.duration,
-        execute_seconds=execution.execute_seconds,
-        fetch_seconds=execution.fetch_seconds,
-        commit_seconds=execution.commit_seconds,
-        work=execution.work,
-    )
 
 
 def _slot(facts: PairFacts, variant: Variant) -> Slot:

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import Clock
 from exporter.domain.errors import Cancelled, Reason
+from exporter.engines import registry
+from exporter.engines.base import Engine
 from exporter.probing.allowance import Allowance
 from exporter.probing.messages import (
     ABANDONED,
@@ -57,7 +59,8 @@ class Lane:
         self.settings, self.target = settings, target
         self._turnstile, self._emit, self._clock = turnstile, emit, clock
         self._snapshot = snapshot
-        # The budgets belong to the target, not to a thread.
+        # The budgets belong to the target, not to a thread. So does the engine: it knows which secret was refused.
+        self._engine: Engine | None = None
         self._allowance = Allowance(settings, target)
         self._changed = threading.Condition()
         self._pending: list[str] = []
@@ -74,6 +77,8 @@ class Lane:
         self._hanging: list[_Worker] = []
 
     def start(self) -> None:
+        # Not before: this loads a driver, and a process says that it lives before it does what takes time.
+        self._engine = registry.make(self.target)
         self._pending = [BEGIN]
         self._worker = self._new_worker()
 
@@ -186,6 +191,7 @@ class Lane:
             random.Random(),
             worker.set_expiry,
             self._allowance,
+            self._engine,
         )
 
     def next_job(self, worker: _Worker) -> str | None:

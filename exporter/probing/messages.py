@@ -84,7 +84,10 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class TargetReached:
-    """Sessions were opened, for the target or for its twins; `seconds` is what connecting took."""
+    """Sessions were opened, for the target or for its twins; `seconds` is what connecting took.
+
+    With no `connects`, only the facts are new.
+    """
 
     target: str
     facts: TargetFacts

@@ -1,8 +1,8 @@
 """What is done to one target, call by call: connect, build and verify twins, measure, read states.
 
-Everything here runs in the target's lane. Results leave as messages through `emit`; nothing is kept
-but the open session, the newest verification of each pair, the canaries' balance, and what was left out;
-what the canaries may use belongs to the target and is given by whoever makes the rounds.
+Everything here runs in the target's lane. Results leave as messages through `emit`, without a secret; nothing is
+kept but the open session, what is known of its pairs, the canaries' balance, and what was left out. The engine, and
+what the canaries may use, belong to the target and are given by whoever makes the rounds.
 """
 
 from __future__ import annotations
@@ -11,27 +11,26 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
-from exporter.config.schema import PairSettings, Settings, TargetSettings
+from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import Clock
-from exporter.domain.errors import Blocked, ConnectFailed, Reason, TargetError
-from exporter.domain.model import Operation, PairFacts, Snapshot, TargetFacts, Tick
+from exporter.domain.errors import Blocked, ConnectFailed, TargetError
+from exporter.domain.model import Operation, Snapshot, TargetFacts, Tick
 from exporter.engines import registry
 from exporter.engines.base import Engine, Progress, Session
 from exporter.probing.allowance import Allowance
 from exporter.probing.back_off import BackOff
-from exporter.probing.budget import Amounts, Key
+from exporter.probing.budget import Key
 from exporter.probing.canary import ABORTING, Canary
+from exporter.probing.charging import Charging
+from exporter.probing.heartbeats import Heartbeats
 from exporter.probing.messages import (
     ACTIVITY,
     BACK_OFF,
     BUDGET,
     CANARY,
     ENCRYPTION_STATE,
-    HEARTBEAT,
-    SESSIONS,
     STANDBY,
     ActivityRead,
-    BudgetsUsed,
     Building,
     CollectorDone,
     PairChecked,
@@ -43,17 +42,15 @@ from exporter.probing.messages import (
     TickDone,
     ToParent,
 )
-from exporter.probing.meter import Meter
+from exporter.probing.redaction import redacted
 from exporter.probing.sessions import HeldSessions
-from exporter.probing.sparing import Sparing
 from exporter.probing.turnstile import Turnstile
+from exporter.probing.twins import VERIFY_TIMEOUT as VERIFY_TIMEOUT  # for commands, which keep the same deadlines
+from exporter.probing.twins import Twins
 from exporter.probing.watched import Watched
 
 CONNECT_TIMEOUT = 10.0
-VERIFY_TIMEOUT = 30.0
 STATE_TIMEOUT = 30.0
-PROVISION_TIMEOUT = 3600.0
-HEARTBEAT_TIMEOUT = 2.0
 STANDBY_TIMEOUT = 5.0
 SNAPSHOT_UNITS = 12
 SNAPSHOT_SECONDS = 2.0
@@ -77,35 +74,49 @@ class Rounds:
         engine: Engine | None = None,
     ) -> None:
         self.settings, self.target = settings, target
-        self._emit, self._clock, self._rng, self._expires = emit, clock, rng, expires
+        self._clock, self._rng, self._expires = clock, rng, expires
+        # The one way out for whatever a driver or a server said.
+        self._emit: Callable[[ToParent], None] = lambda message: emit(redacted(message))
         self._engine = engine or registry.make(target)
         self._session: Session | None = None
-        self._facts: dict[str, PairFacts] = {}
-        self._warm: set[str] = set()
-        self._unbuilt: dict[str, str] = {}
-        self._back_off = BackOff(settings.intervals_of(target).canary, rng)
-        self.allowance = allowance or Allowance(settings, target)
+        self._told: TargetFacts | None = None
+        intervals = settings.intervals_of(target)
+        self._back_off = BackOff(intervals.canary, rng)
+        self._charging = Charging(target.name, allowance or Allowance(settings, target), clock)
         self.sessions = HeldSessions(self.allowance.sessions, self._engine.sessions_per_pair)
-        self._meter = Meter()
+        meter = self._charging.meter
         self._canaries = {
             (pair.name, operation): Canary(
-                target.name, pair, operation, settings.operation(operation), turnstile, rng, clock, self._meter
+                target.name, pair, operation, settings.operation(operation), turnstile, rng, clock, meter
             )
             for pair in target.pairs
             for operation in target.canary_operations
         }
-        intervals = settings.intervals_of(target)
-        self._beats = Sparing(intervals.standby - intervals.heartbeat)
+        self._twins = Twins(
+            self._engine.self_provisioning,
+            self.sessions,
+            self._canaries.values(),
+            lambda facts: self._emit(PairChecked(target.name, facts)),
+            self._reached,
+        )
+        self._heartbeats = Heartbeats(target.name, clock, intervals.standby - intervals.heartbeat)
         self._skipped: Counter[str] = Counter()
-        self._round_read: int | None = None
-        self._round_written: int | None = None
+
+    @property
+    def allowance(self) -> Allowance:
+        """What the canaries may use; it can be exchanged."""
+        return self._charging.allowance
+
+    @allowance.setter
+    def allowance(self, allowance: Allowance) -> None:
+        self._charging.allowance = allowance
 
     # -- the collectors ------------------------------------------------------------------------------
 
     def canary(self) -> None:
         """Measure every operation once on every valid pair, as far as the budgets allow."""
         self._collect(CANARY, self._measure_all)
-        self._emit(self._used())
+        self._emit(self._charging.used())
 
     def encryption_state(self) -> None:
         """Verify which twin is encrypted and read keystores and inventory."""
@@ -123,17 +134,10 @@ class Rounds:
         session = self._session
         if session is None:
             return
-        begun = self._clock.monotonic()
-        reason, words = None, ""
-        try:
-            session.heartbeat(HEARTBEAT_TIMEOUT)
-        except TargetError as error:
-            reason, words = error.reason, str(error)
-            if isinstance(error, ConnectFailed):
-                self._failed(error, connecting=False)
-        now = self._clock.monotonic()
-        done = CollectorDone(self.target.name, HEARTBEAT, now - begun, self._clock.wall(), reason, words)
-        if self._beats.passes(done, now):
+        done, failed = self._heartbeats.beat(session)
+        if isinstance(failed, ConnectFailed):
+            self._failed(failed, connecting=False)
+        if done is not None:
             self._emit(done)
 
     def standby(self) -> None:
@@ -168,27 +172,28 @@ class Rounds:
         for number, ((pair, operation), canary) in enumerate(self._canaries.items()):
             progress(f"measuring {operation} on {pair}", number / len(self._canaries))
             try:
-                facts = self._ready(session, canary.pair)
+                facts = self._twins.ready(session, canary.pair)
             except Blocked as error:
                 failures.append((pair, operation, str(error)))
                 continue
             if facts is None or not facts.valid:
-                failures.append((pair, operation, self._why_not(pair)))
+                failures.append((pair, operation, self._twins.why_not(pair)))
                 continue
             for tick in canary.units(session, facts, units, seconds):
                 ticks.append(tick)
             if canary.problem:
                 failures.append((pair, operation, canary.problem))
         # Not charged to the budgets of the ticks: it has limits of its own, and happens once an hour at most.
-        self._meter.take()
-        return Snapshot(self.target.name, started, self._clock.monotonic() - begun, tuple(ticks), tuple(failures))
+        self._charging.meter.take()
+        seconds = self._clock.monotonic() - begun
+        return redacted(Snapshot(self.target.name, started, seconds, tuple(ticks), tuple(failures)))
 
     def connect(self, progress: Progress | None = None) -> None:
         """Open the session, build missing twins and verify all pairs; raises `TargetError`."""
         session = self._connected()
         for pair in self.target.pairs:
-            self._build(session, pair, progress or self._building)
-            self._verify(session, pair)
+            self._twins.build(session, pair, progress or self._building)
+            self._twins.verify(session, pair)
 
     @property
     def facts(self) -> TargetFacts | None:
@@ -197,8 +202,7 @@ class Rounds:
 
     def close(self) -> None:
         session, self._session = self._session, None
-        self._facts.clear()
-        self._warm.clear()
+        self._twins.forget()
         if session is not None:
             session.close()
         self.sessions.close()
@@ -212,7 +216,11 @@ class Rounds:
             return
         reason, words = None, ""
         try:
-            words = work(self._connected())
+            session = self._connected()
+            words = work(session)
+            if session.facts() != self._told:
+                # It found out more, or there was a switchover.
+                self._reached(session, 0, 0.0)
         except TargetError as error:
             reason, words = error.reason, str(error)
             connecting = self._session is None
@@ -232,10 +240,8 @@ class Rounds:
                 self.sessions.close()
                 raise
             self._session = opened
-            self._meter.connected(opened.facts())
             self._back_off.succeeded()
-            seconds = self._clock.monotonic() - begun
-            self._emit(TargetReached(self.target.name, opened.facts(), 1, seconds))
+            self._reached(opened, 1, self._clock.monotonic() - begun)
         return self._session
 
     def _failed(self, error: TargetError, connecting: bool) -> None:
@@ -247,21 +253,11 @@ class Rounds:
 
     def _read_state(self, session: Session) -> str:
         """Build and verify all pairs, then read the states; one failure does not hide what else can be found out."""
-        first: TargetError | None = None
-        for pair in self.target.pairs:
-            self._unbuilt.pop(pair.name, None)
-            try:
-                self._build(session, pair, self._building)
-            except TargetError as error:
-                if isinstance(error, ABORTING):
-                    raise
-                first = first or error
-                self._unbuilt[pair.name] = str(error)
-            self._verify(session, pair)
+        unbuilt = self._twins.refresh(session, self.target.pairs, self._building)
         state = session.encryption_state(STATE_TIMEOUT)
         self._emit(StateRead(self.target.name, state))
-        if first is not None:
-            raise first
+        if unbuilt is not None:
+            raise unbuilt
         return _narrowed(state.problems)
 
     def _read_activity(self, session: Session) -> str:
@@ -272,35 +268,6 @@ class Rounds:
     def _read_standbys(self, session: Session) -> str:
         self._emit(StandbysRead(self.target.name, session.standbys(STANDBY_TIMEOUT)))
         return ""
-
-    def _build(self, session: Session, pair: PairSettings, progress: Progress) -> None:
-        known = self._facts.get(pair.name)
-        if self._engine.self_provisioning and (known is None or not known.valid):
-            session.provision(pair, progress, PROVISION_TIMEOUT)
-
-    def _verify(self, session: Session, pair: PairSettings) -> PairFacts:
-        facts = session.verify(pair, VERIFY_TIMEOUT)
-        self._facts[pair.name] = facts
-        self._emit(PairChecked(self.target.name, facts))
-        return facts
-
-    def _ready(self, session: Session, pair: PairSettings) -> PairFacts | None:
-        """The newest verification of a pair that can be measured now, after warm-up; None when it cannot."""
-        self.sessions.prepare(pair.name)
-        prepared = session.prepare(pair, CONNECT_TIMEOUT)
-        if prepared.connects:
-            self._emit(TargetReached(self.target.name, session.facts(), prepared.connects, prepared.connect_seconds))
-        facts = self._facts.get(pair.name)
-        if facts is None or prepared.changed:
-            facts = self._verify(session, pair)
-        if facts.attribution is None:
-            return None
-        if prepared.connects or pair.name not in self._warm:
-            for (name, _), canary in self._canaries.items():
-                if name == pair.name:
-                    canary.warm_up(session, facts)
-            self._warm.add(pair.name)
-        return facts
 
     def _measure_all(self, session: Session) -> str:
         """One tick of every operation that the budgets allow now; what went wrong in the first that did not succeed.
@@ -331,10 +298,10 @@ class Rounds:
         begun = self._clock.monotonic()
         facts = None
         try:
-            facts = self._ready(session, canary.pair)
+            facts = self._twins.ready(session, canary.pair)
         finally:
             # What warms up a whole pair is not the cost of the operation that happens to come first.
-            ready = self._charge(None, begun)
+            ready = self._charging.charge(None, begun)
             if facts is None:
                 governor.passed(key, begun)
         if facts is None:
@@ -342,29 +309,16 @@ class Rounds:
         try:
             tick = canary.tick(session, facts)
         finally:
-            self._charge(key, ready)
+            self._charging.charge(key, ready)
         self._emit(TickDone(tick))
         if tick.dropped in _FATAL:
             raise ConnectFailed(f"the session was lost while measuring {canary.operation}")
 
-    def _charge(self, key: Key | None, begun: float) -> float:
-        """Charge what was used since `begun`, to an operation or to none; the time now."""
-        now = self._clock.monotonic()
-        read, written = self._meter.take()
-        self._round_read, self._round_written = _sum(self._round_read, read), _sum(self._round_written, written)
-        self.allowance.governor.charge(key, Amounts(now - begun, read or 0, written or 0), begun, now)
-        return now
-
-    def _used(self) -> BudgetsUsed:
-        governor, sessions = self.allowance.governor, self.allowance.sessions
-        used = governor.used(self._clock.monotonic()) | {SESSIONS: sessions.open / sessions.most}
-        read, written, self._round_read, self._round_written = self._round_read, self._round_written, None, None
-        return BudgetsUsed(self.target.name, used, read, written, governor.periods())
-
-    def _why_not(self, pair: str) -> str:
-        facts = self._facts.get(pair)
-        # That a twin is missing is only the consequence of what kept it from being built.
-        return self._unbuilt.get(pair) or (facts.problem if facts is not None else Reason.UNAVAILABLE.value)
+    def _reached(self, session: Session, connects: int, seconds: float) -> None:
+        """Sessions were opened, or the target is not what it was said to be."""
+        self._told = session.facts()
+        self._charging.meter.connected(self._told)
+        self._emit(TargetReached(self.target.name, self._told, connects, seconds))
 
     def _building(self, what: str, share: float) -> None:
         self._emit(Building(self.target.name, what, share))
@@ -373,8 +327,3 @@ class Rounds:
 def _narrowed(problems: tuple[str, ...]) -> str:
     """What a collector that read the rest says of what it could not read."""
     return "; ".join(problems)
-
-
-def _sum(total: int | None, more: int | None) -> int | None:
-    """Of what is known; None while nothing is."""
-    return total if more is None else more + (total or 0)

@@ -1,6 +1,8 @@
 import random
 
-from exporter.domain.errors import AuthenticationFailed, ConnectFailed
+import pytest
+
+from exporter.domain.errors import AuthenticationFailed, ConnectFailed, DeadlineExceeded, TlsFailed, Unavailable
 from exporter.probing.back_off import BackOff
 
 
@@ -25,8 +27,19 @@ def test_three_failures_are_tried_again_at_once_then_ever_later_but_never_never(
     assert all(0.75 * 60.0 <= wait <= 1.25 * 60.0 + 0.5 for wait in found[6:])
 
 
-def test_a_refused_secret_waits_an_hour_for_repeating_it_locks_accounts():
-    assert waits([AuthenticationFailed("refused")]) == [3600.0]
+@pytest.mark.parametrize("error", [Unavailable("too many"), DeadlineExceeded("mute"), TlsFailed("no TLS")], ids=repr)
+def test_a_server_that_counts_broken_connections_is_asked_ever_more_seldom(error):
+    found = waits([error] * 40)
+
+    assert found[:3] == [0.0, 0.0, 0.0]
+    assert found[3] <= 25.5
+    assert all(0.75 * 600.0 <= wait <= 1.25 * 600.0 + 0.5 for wait in found[9:])
+
+
+def test_a_refused_secret_neither_waits_nor_counts_as_a_failure_to_connect():
+    """The engine asks the server once for each secret; whoever asks the engine at every turn hears when it changed."""
+    assert waits([AuthenticationFailed("refused")] * 40) == [0.0] * 40
+    assert waits([AuthenticationFailed("refused")] * 40 + [ConnectFailed("gone")] * 3)[-3:] == [0.0, 0.0, 0.0]
 
 
 def test_success_forgets_the_failures():

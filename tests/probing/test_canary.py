@@ -7,7 +7,7 @@ import pytest
 from exporter.config.schema import OperationSettings, PairSettings
 from exporter.domain.clock import FakeClock
 from exporter.domain.errors import ConnectFailed, DeadlineExceeded, KeystoreFailed, Reason
-from exporter.domain.model import Execution, Operation, PairFacts, Phase, Slot, TwinFacts, Variant, Work
+from exporter.domain.model import Execution, Operation, PairFacts, Phase, Slot, TargetFacts, TwinFacts, Variant, Work
 from exporter.engines.base import Prepared
 from exporter.probing.canary import Canary, StartingSides
 from exporter.probing.turnstile import Turnstile
@@ -23,11 +23,14 @@ def facts(encrypted=Slot.A):
 
 
 class ScriptedSession:
-    """Notes every run; `behave(slot, number)` may raise or change the answer."""
+    """Notes every run; `behave(slot, number)` may raise or change the answer, `server(slot, number)` tells its time."""
 
-    def __init__(self, behave=lambda slot, number: 1):
+    def __init__(self, behave=lambda slot, number: 1, clock="client", server=lambda slot, number: None):
         self.runs = []
-        self._behave = behave
+        self._behave, self._clock, self._server = behave, clock, server
+
+    def facts(self):
+        return TargetFacts("scripted", "1", clock=self._clock)
 
     def prepare(self, pair, timeout):
         return Prepared()
@@ -35,7 +38,10 @@ class ScriptedSession:
     def run(self, pair, slot, operation, key, timeout):
         self.runs.append((slot, key, timeout))
         answer = self._behave(slot, len(self.runs))
-        work = Work(cpu_seconds=0.5, blocks_read=1, decrypts=3 if slot is Slot.A else 0, encrypts=0)
+        server = self._server(slot, len(self.runs))
+        work = Work(
+            cpu_seconds=0.5, server_seconds=server, blocks_read=1, decrypts=3 if slot is Slot.A else 0, encrypts=0
+        )
         return Execution(0.001, 0.0005, work, (answer, key))
 
 
@@ -174,3 +180,56 @@ def test_an_unattributed_pair_is_never_measured():
     unknown = PairFacts("phonebook", Phase.ENABLED, TwinFacts(Slot.A, None), TwinFacts(Slot.B, False))
     with pytest.raises(ValueError, match="nobody knows"):
         canary().tick(ScriptedSession(), unknown)
+
+
+# -- the clock that decides --------------------------------------------------------------------------------
+
+
+def by_server(slot, number):
+    return 0.0007 if slot is Slot.A else 0.0004
+
+
+def test_where_the_clock_of_the_server_decides_both_sides_go_by_it_and_phases_stay_the_clients():
+    session = ScriptedSession(clock="server", server=by_server)
+    tick = canary(Operation.POINT_SELECT, samples=20).tick(session, facts())
+
+    assert tick.dropped is None
+    assert set(tick.encrypted.durations) == {0.0007}
+    assert set(tick.plain.durations) == {0.0004}
+    assert {(sample.execute_seconds, sample.fetch_seconds) for sample in tick.plain.samples} == {(0.001, 0.0005)}
+
+
+def test_where_the_clock_of_the_client_decides_the_servers_is_only_a_sum():
+    tick = canary().tick(ScriptedSession(server=by_server), facts())
+
+    assert set(tick.encrypted.durations) == set(tick.plain.durations) == {0.0015}
+    assert tick.encrypted.work.server_seconds == 0.0007
+
+
+@pytest.mark.parametrize("said", [None, math.nan, math.inf, -1e-9, "0.1"], ids=repr)
+def test_a_query_that_the_server_did_not_time_drops_the_tick_on_both_sides(said):
+    measured = canary(Operation.POINT_SELECT, samples=20)
+    session = ScriptedSession(
+        clock="server", server=lambda slot, number: said if number > 12 and slot is Slot.B else 0.0004
+    )
+    tick = measured.tick(session, facts())
+
+    assert tick.dropped == "unavailable"
+    assert tick.plain.failures == (Reason.UNAVAILABLE,)
+    assert tick.encrypted.failures == ()
+    assert len(tick.encrypted.samples) == len(tick.plain.samples) < 20
+    assert measured.problem == "the server did not say how long the query took"
+
+
+def test_no_time_is_a_time_for_a_clock_that_ticks_coarsely():
+    tick = canary().tick(ScriptedSession(clock="server", server=lambda slot, number: 0.0), facts())
+
+    assert (tick.dropped, tick.plain.durations) == (None, (0.0,))
+
+
+def test_a_dense_measurement_goes_by_the_same_clock_and_ends_where_it_fails():
+    session = ScriptedSession(clock="server", server=lambda slot, number: None if number > 8 else 0.0004)
+    ticks = list(canary().units(session, facts(), most=8, seconds=1e9))
+
+    assert [tick.dropped for tick in ticks] == [None] * 4 + ["unavailable"]
+    assert {duration for tick in ticks[:4] for duration in tick.plain.durations} == {0.0004}

@@ -135,6 +135,18 @@ def test_the_target_is_measured_again_after_a_single_hang(tried):
     assert orders.lane.hanging() == 1
 
 
+def test_the_successor_of_a_thread_that_was_given_up_works_with_the_same_engine(tried):
+    """The engine knows which secret the server refused; another one would send it again."""
+    orders = tried(wedged("open"))
+    orders.lane.start()
+    first = orders.lane._worker.rounds
+    orders.abandoned()
+    second = orders.lane._worker.rounds
+
+    assert second is not first
+    assert second._engine is first._engine
+
+
 def test_sessions_of_a_call_that_never_ends_stay_counted_and_end_the_process_after_an_hour(tried):
     fault = Fault(kind="wedge", call="run", last=1)
     target = Scripted(name="orders", real_time=False, faults=(fault,), budgets=BudgetSettings(sessions=3))

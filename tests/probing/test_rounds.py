@@ -9,7 +9,7 @@ import pytest
 from exporter.config.schema import BudgetSettings, IntervalSettings, PairSettings, Settings
 from exporter.domain.clock import FakeClock
 from exporter.domain.errors import Reason
-from exporter.domain.model import Operation, Phase
+from exporter.domain.model import Operation, Phase, TargetFacts
 from exporter.engines.fake.engine import Engine as FakeEngine
 from exporter.engines.fake.engine import Session as FakeSession
 from exporter.engines.fake.settings import Fault, Side, Standby, Target
@@ -17,6 +17,7 @@ from exporter.probing.budget import Amounts
 from exporter.probing.messages import (
     BudgetsUsed,
     CollectorDone,
+    PairChecked,
     SnapshotDone,
     StandbysRead,
     TargetFailed,
@@ -54,16 +55,17 @@ class TimedEngine(FakeEngine):
 class Said:
     """The rounds of one scripted target and every message that left them."""
 
-    def __init__(self, folder, timed=False, **target):
-        """`timed`: queries take their time on the clock of the test."""
+    def __init__(self, folder, timed=False, engine_type=None, **target):
+        """`timed`: queries take their time on the clock of the test. `engine_type` stands in for the scripted engine."""
         made = Target(**{"name": "orders", "real_time": False, **target})
         self.clock = FakeClock()
         self.messages: list[ToParent] = []
         settings = Settings(state_directory=folder, targets=(made,))
+        kind = TimedEngine if timed else engine_type
+        self.engine = kind(made, self.clock) if kind else None
         self.rounds = Rounds(
-            settings, made, Turnstile(), self.messages.append, self.clock, random.Random(1),
-            engine=TimedEngine(made, self.clock) if timed else None,
-        )  # fmt: skip
+            settings, made, Turnstile(), self.messages.append, self.clock, random.Random(1), engine=self.engine
+        )
 
     def of(self, kind):
         return [message for message in self.messages if isinstance(message, kind)]
@@ -107,14 +109,14 @@ def test_after_three_failures_in_a_row_runs_wait_and_are_counted(said):
     assert not orders.rounds.take_skipped()
 
 
-def test_a_refused_secret_is_not_tried_again_within_the_hour(said):
-    orders = said(faults=(Fault(kind="error", call="open", reason=Reason.AUTH),))
-    for _ in range(300):
+def test_a_refused_secret_keeps_nobody_from_asking_again_and_resumes_at_once(said):
+    orders = said(faults=(Fault(kind="error", call="open", reason=Reason.AUTH, last=50),))
+    for _ in range(60):
         orders.rounds.canary()
-        orders.clock.advance(10.0)
 
-    assert len(orders.of(TargetFailed)) == 1
-    assert orders.rounds.take_skipped() == {"back_off": 299}
+    assert [message.reason for message in orders.of(TargetFailed)] == [Reason.AUTH] * 50
+    assert not orders.rounds.take_skipped()
+    assert len(orders.of(TickDone)) == 10 * 2
 
 
 def test_what_the_budget_refuses_is_counted_for_each_operation(said):
@@ -413,3 +415,93 @@ def test_a_snapshot_alone_writes_no_heartbeat_and_reads_no_standby(said):
     orders.rounds.snapshot()
 
     assert {message.collector for message in orders.of(CollectorDone)} <= {"encryption_state"}
+
+
+# -- the clock that decides --------------------------------------------------------------------------------
+
+TIMED = {
+    "clock": "server",
+    "a": Side(encrypted=True, latency=0.002, spread=0.0, decrypts=10, server_share=0.5),
+    "b": Side(encrypted=False, latency=0.001, spread=0.0, server_share=0.25),
+}
+
+
+def test_a_server_that_times_its_queries_decides(said):
+    orders = said(**TIMED)
+    orders.rounds.canary()
+
+    assert {message.facts.clock for message in orders.of(TargetReached)} == {"server"}
+    for message in orders.of(TickDone):
+        assert set(message.tick.encrypted.durations) == {0.001}
+        assert set(message.tick.plain.durations) == {0.00025}
+    orders.rounds.begin(snapshot=True)
+    (done,) = orders.of(SnapshotDone)
+    assert {duration for tick in done.snapshot.ticks for duration in tick.plain.durations} == {0.00025}
+
+
+def test_a_server_that_says_it_times_them_and_does_not_yields_no_tick_for_either_side(said):
+    orders = said(**TIMED | {"b": Side(encrypted=False)})
+    orders.rounds.canary()
+
+    ticks = [message.tick for message in orders.of(TickDone)]
+    assert {tick.dropped for tick in ticks} == {"unavailable"}
+    assert all(tick.plain.failures == (Reason.UNAVAILABLE,) for tick in ticks)
+    assert "did not say how long the query took" in orders.of(CollectorDone)[-1].words
+
+
+def test_times_of_two_clocks_never_meet_in_one_statistic(said):
+    def epoch(**target):
+        orders = said(**TIMED | target)
+        orders.rounds.canary()
+        return {message.tick.epoch for message in orders.of(TickDone)}
+
+    assert epoch().isdisjoint(epoch(clock="client"))
+
+
+class TurningSession(FakeSession):
+    """A session of the scripted engine whose facts are those of its engine now."""
+
+    def facts(self):
+        return self.engine.facts
+
+
+class TurningEngine(FakeEngine):
+    def __init__(self, target, clock):
+        super().__init__(target)
+        self.facts = TargetFacts("fake", "1", role="primary")
+
+    def open(self, timeout):
+        session = TurningSession(self._target, self._life)
+        session.engine = self
+        return session
+
+
+def test_facts_that_change_are_told_and_a_pair_is_verified_anew_for_another_clock(said):
+    orders = said(engine_type=TurningEngine, **TIMED)
+    orders.rounds.canary()
+    orders.engine.facts = TargetFacts("fake", "1", role="replica", clock="server")
+    orders.rounds.canary()
+    orders.rounds.canary()
+
+    told = [(message.connects, message.facts.role) for message in orders.of(TargetReached)]
+    assert told == [(1, "primary"), (2, "primary"), (0, "replica")]
+    assert len(orders.of(PairChecked)) == 2
+    epochs = [message.tick.epoch for message in orders.of(TickDone)]
+    assert len(set(epochs[:2])) == len(set(epochs[2:])) == 1
+    assert epochs[0] != epochs[2]
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+
+
+def test_what_a_collector_could_not_read_is_said_without_calling_it_a_failure(said):
+    missing = (
+        "reads are unknown: GRANT SELECT ON performance_schema.*",
+        "CPU is unknown: thread instrumentation is off",
+    )
+    orders = said(activity={"decrypts": 5, "decrypt_source": "counter", "problems": missing})
+    orders.rounds.activity()
+
+    (done,) = orders.of(CollectorDone)
+    assert (done.reason, done.words) == (None, "; ".join(missing))
+    assert orders.of(TargetFailed) == []

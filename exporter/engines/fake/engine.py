@@ -37,7 +37,7 @@ _never = threading.Event()
 class _Life:
     """What a scripted target remembers as long as its settings exist: its random sequences and its calls.
 
-    A lane whose call is wedged goes on with a new engine; the script must not begin again with it.
+    Whoever makes an engine anew for the same target goes on where the script was.
     """
 
     def __init__(self, seed: int) -> None:
@@ -87,6 +87,7 @@ class Session:
             cpu_source="script",
             decrypt_unit="block" if countable else None,
             decrypt_source="counter" if countable else None,
+            clock=self._target.clock,
             block_bytes=BLOCK_BYTES if countable else None,
         )
 
@@ -174,6 +175,7 @@ class Session:
         known = [one.decrypts for one in (self._target.a, self._target.b) if one.decrypts is not None]
         return Work(
             cpu_seconds=None if side.cpu_share is None else side.cpu_share * latency,
+            server_seconds=None if side.server_share is None else side.server_share * latency,
             blocks_read=max(known) if known else None,
             decrypts=side.decrypts,
             encrypts=side.decrypts if writes else 0,

@@ -23,6 +23,8 @@ class Side(Strict):
     """Standard deviation of the logarithm of the latency (lognormal)."""
     cpu_share: float | None = Field(0.5, ge=0, le=1)
     """CPU time as a share of the latency; null: unknown."""
+    server_share: float | None = Field(None, ge=0, le=1)
+    """Time that the pretended server reports for a query, as a share of the latency; null: it reports none."""
     decrypts: int | None = Field(0, ge=0)
     """Blocks decrypted by one query; null: unknown."""
     digest: str = "same"
@@ -125,6 +127,8 @@ class Target(TargetSettings):
     """State of the pretended keystore."""
     activity: Activity = Activity()
     """What the whole instance does."""
+    clock: Literal["client", "server"] = "client"
+    """Whose time of a query decides."""
     faults: tuple[Fault, ...] = ()
     """What goes wrong, and when."""
     real_time: bool = True

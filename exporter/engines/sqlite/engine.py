@@ -81,7 +81,7 @@ class Session:
             extend = [slot for slot in slots_to_extend(twins, self._connections) if slot not in build]
             for slot in (*build, *extend):
                 self._let_go_of((pair.name, slot))
-            builder = Builder(twins, self._connections, self._keys, self._guard)
+            builder = Builder(twins, self._connections, self._keys, self._guard, self._closing)
             builder.extend(extend)
             builder.build(build, progress)
             return Provisioned(tuple(str(twins.path(slot)) for slot in (*build, *extend)))

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import secrets
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
 
-from exporter.domain.errors import Blocked, DeadlineExceeded, KeystoreFailed, TargetError, VerificationFailed
+from exporter.domain.errors import Blocked, Cancelled, DeadlineExceeded, KeystoreFailed, TargetError, VerificationFailed
 from exporter.domain.model import Phase, Slot
 from exporter.engines.base import Progress
 from exporter.engines.deadline import Guard
@@ -127,12 +128,16 @@ def drop(twins: Twins, connections: Connections) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """Builds the missing twins of one pair. The caller holds the scratch lock and the guard's limit."""
+    """Builds the missing twins of one pair. The caller holds the scratch lock and the guard's limit.
+
+    Ends soon after `closing` is set: an interrupt alone would have to hit one of the short moments of an insertion.
+    """
 
     twins: Twins
     connections: Connections
     keys: KeyFile
     guard: Guard
+    closing: threading.Event
 
     def build(self, slots: list[Slot], progress: Progress) -> None:
         for path in leftovers(self.twins, self.keys):
@@ -197,6 +202,8 @@ class Builder:
         connection.execute("BEGIN")
         count = self.twins.pair.rows
         for first in range(1, count + 1, _CHUNK_ROWS):
+            if self.closing.is_set():
+                raise Cancelled("building the twins was stopped")
             if self.guard.expired:
                 raise DeadlineExceeded("building the twins takes longer than it may")
             last = min(first + _CHUNK_ROWS - 1, count)

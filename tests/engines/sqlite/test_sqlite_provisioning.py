@@ -5,12 +5,21 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 import apsw
 import pytest
 
-from exporter.domain.errors import Blocked, DeadlineExceeded, QueryFailed, TargetError, Unavailable, VerificationFailed
+from exporter.domain.errors import (
+    Blocked,
+    Cancelled,
+    DeadlineExceeded,
+    QueryFailed,
+    TargetError,
+    Unavailable,
+    VerificationFailed,
+)
 from exporter.domain.model import Operation, Phase, Slot, Variant
 from exporter.engines.sqlite import phonebook
 from exporter.engines.sqlite.operations import WRITING
@@ -270,6 +279,27 @@ def test_a_build_that_takes_too_long_ends_in_time_and_leaves_nothing(tmp_path):
     place.provision(session)
     assert session.verify(place.pair, 5.0).valid
     place.close()
+
+
+def test_closing_ends_a_build_at_once_and_leaves_nothing(tmp_path):
+    place = Place(tmp_path, rows=500_000)
+    session, building, ended = place.open(), threading.Event(), []
+
+    def build():
+        try:
+            session.provision(place.pair, lambda _what, _share: building.set(), 60.0)
+        except TargetError as error:
+            ended.append(type(error))
+
+    thread = threading.Thread(target=build)
+    thread.start()
+    assert building.wait(20.0)
+    session.close()
+    thread.join(5 * 1.0)
+
+    assert ended == [Cancelled]
+    assert place.temporary_files() == []
+    assert not place.plain.exists()
 
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path):

@@ -157,8 +157,7 @@ class Attempts:
             self.outcomes.append(type(failure))
 
     def end(self):
-        for thread in self.threads:
-            self.go.release()
+        self.go.release(len(self.threads))
         for thread in self.threads:
             thread.join(PATIENCE)
         assert not any(thread.is_alive() for thread in self.threads)

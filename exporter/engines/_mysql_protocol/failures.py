@@ -169,7 +169,7 @@ def _of_tls(error: BaseException) -> TlsFailed | None:
         if isinstance(seen, ssl.SSLCertVerificationError):
             return TlsFailed(f"the server's certificate is refused: {said(seen.verify_message)}")
         if isinstance(seen, ssl.SSLError):
-            return TlsFailed(f"TLS failed: {said(str(seen.reason or seen)).lower().replace('_', ' ')}")
+            return TlsFailed(f"TLS failed: {said(getattr(seen, 'reason', None) or str(seen)).lower().replace('_', ' ')}")
         seen = seen.__context__ or seen.__cause__ or getattr(seen, "original_exception", None)
     return None
 
@@ -205,7 +205,7 @@ def _privilege_denied(message: str) -> TargetError:
 
 def _unreadable(message: str) -> TargetError:
     found = re.search(r"[Tt]able [`']?([^`'.]+?)[`']?\.[`']?([^`'.]+?)[`']? (?:is|doesn't)", message)
-    table = said(f"{found[1]}.{found[1]}") if found else ""
+    table = said(f"{found[1]}.{found[2]}") if found else ""
     name = f"the table {table}" if table else "a table"
     return TableUnreadable(f"the server cannot read {name}: its key is not available, or its data is damaged", table)
 

@@ -7,14 +7,15 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from exporter.domain.model import Variant
-from exporter.domain.states import KeystoreState, LagKind, StandbyState
+from exporter.domain.states import LagKind, StandbyState
 from exporter.exposition.view import PairView, SeriesView, TargetView, View
 from exporter.overhead import formats
 from exporter.overhead.cost import tightest
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.windows import SeriesSummary
 from exporter.overhead.words import Word
-from exporter.web.pages.landing import Landing, OverheadRow, PairRow, TargetRow
+from exporter.web.pages.instances import InstanceRow
+from exporter.web.pages.landing import KeystoreRow, Landing, OverheadRow, PairRow, TargetRow
 from exporter.web.pages.standbys import StandbyRow
 
 
@@ -27,6 +28,7 @@ def landing(view: View, started: float, now: float) -> Landing:
         targets=tuple(_target(target) for target in view.targets),
         overhead=tuple(row for target in view.targets for pair in target.pairs for row in _overhead(target, pair)),
         standbys=tuple(row for target in view.targets for row in _standbys(target)),
+        instances=tuple(row for target in view.targets for row in _instances(target)),
         costs={(target.name, pair.name): _cost(target, pair) for target in view.targets for pair in target.pairs},
         problems=tuple(_problems(view)),
         noise=_noise(view),
@@ -60,17 +62,43 @@ def _target(target: TargetView) -> TargetRow:
         words = f"{what}, {share:.0%} done"
     elif not words and target.facts is not None:
         words = " ".join(part for part in (target.facts.flavor, target.facts.version, target.facts.role) if part)
-    states = () if target.state is None else tuple(keystore.state for keystore in target.state.keystores)
-    # The worst state of several keystores is the one to know about.
-    worst = next((state for state in states if state is not KeystoreState.OPEN), states[0] if states else None)
+    keystores = () if target.state is None else target.state.keystores
     return TargetRow(
         name=target.name,
         engine=target.engine,
         up=target.up,
         words=words,
-        keystore="" if worst is None else worst.value,
+        keystores=tuple(
+            KeystoreRow(keystore.name, keystore.state.value, keystore.keys_in_use, keystore.keys_missing)
+            for keystore in keystores
+        ),
         pairs=tuple(PairRow(pair.name, pair.valid, _pair_words(pair)) for pair in target.pairs),
+        notes=tuple((collector.name, collector.narrowed) for collector in target.collectors if collector.narrowed),
     )
+
+
+def _instances(target: TargetView) -> Iterator[InstanceRow]:
+    """One row where anything is known of the instance."""
+    activity = target.activity
+    if activity is None:
+        return
+    reading = activity.reading
+    row = InstanceRow(
+        target.name,
+        unit=reading.decrypt_unit,
+        derived=reading.decrypt_source == "proxy",
+        decrypts=activity.decrypts_per_second,
+        encrypts=activity.encrypts_per_second,
+        cpus_used=activity.cpus_used,
+        reads=activity.reads_per_second,
+        read_seconds=activity.seconds_per_read,
+        hits=reading.buffer_hit_ratio,
+        host_share=reading.host_cpu_ratio,
+        host_cpus=reading.host_cpus,
+        host_aes=reading.host_aes,
+    )
+    if row != InstanceRow(target.name, unit=row.unit, derived=row.derived):
+        yield row
 
 
 def _standbys(target: TargetView) -> Iterator[StandbyRow]:

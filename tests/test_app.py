@@ -17,7 +17,7 @@ from exporter.domain.clock import FakeClock
 from exporter.domain.errors import HistoryError
 from exporter.domain.model import Operation, Snapshot
 from exporter.engines.sqlite.settings import Target
-from exporter.probing.messages import SnapshotDone, TickDone
+from exporter.probing.messages import CollectorDone, SnapshotDone, TickDone
 from exporter.web.server import bind
 from tests.exposition.stages import Stage
 
@@ -159,3 +159,18 @@ def test_a_history_that_was_removed_is_written_anew(daemon: Daemon, settings: Se
     assert len(list(daemon.app.history.load_blocks(0.0))) == 1
     assert daemon.app.history.size_bytes() > 0
     assert daemon.errors() == 0
+
+
+def test_what_a_collector_could_not_read_is_logged_when_it_changes_and_not_each_time(
+    daemon: Daemon, caplog: pytest.LogCaptureFixture
+) -> None:
+    def read(words: str) -> None:
+        daemon.stage.clock.advance(60.0)
+        daemon.app._deliver(0, CollectorDone("embedded", "activity", 0.1, daemon.stage.clock.wall(), None, words))
+
+    for words in ("GRANT PROCESS", "GRANT PROCESS", "GRANT SELECT", "GRANT SELECT", "", ""):
+        read(words)
+
+    logged = [getattr(record, "problem", record.getMessage()) for record in caplog.records]
+    assert logged == ["GRANT PROCESS", "GRANT SELECT", "the trouble is over"]
+    assert {collector.name: collector.success for collector in daemon.stage.view.collectors}["activity"] is True

@@ -24,6 +24,9 @@ LONGEST_LABEL = 128
 LONGEST_WORDS = 500
 """Characters of a sentence for people."""
 
+LONGEST_LIST = 2000
+"""Characters of several sentences, such as all that a collector could not read."""
+
 
 def number(value: object) -> float | None:
     """The value as a finite, believable number that is not negative, else None."""
@@ -47,10 +50,10 @@ def label(value: object) -> str:
     return words(value)[:LONGEST_LABEL]
 
 
-def words(value: object) -> str:
+def words(value: object, longest: int = LONGEST_WORDS) -> str:
     """Text for people, such as the message of a driver, as safe as a label and longer."""
     # A driver may repeat what it was given. The secret must be whole to be found, so it goes before the rest is cut.
-    text = redact(str(value))[:LONGEST_WORDS].encode("utf-8", "replace").decode("utf-8")
+    text = redact(str(value))[:longest].encode("utf-8", "replace").decode("utf-8")
     return "".join(character if character.isprintable() else " " for character in text)
 
 

@@ -27,7 +27,7 @@ from exporter.exposition.activity import ActivityBook
 from exporter.exposition.budgets import BudgetBook
 from exporter.exposition.counters import SideCounts
 from exporter.exposition.facts import screened_facts, screened_pair, screened_state
-from exporter.exposition.screening import number, screened, screened_snapshot, words
+from exporter.exposition.screening import LONGEST_LIST, number, screened, screened_snapshot, words
 from exporter.exposition.standbys import StandbyBook
 from exporter.exposition.view import CollectorView, PairView, SeriesView, TargetView
 from exporter.overhead.snapshot import SnapshotRow
@@ -73,7 +73,7 @@ class _Collector:
     def done(self, message: CollectorDone, now: float) -> int:
         seconds, at = number(message.seconds), number(message.at)
         self._done, self._seconds, self._succeeded = now, seconds, message.reason is None
-        self._words = words(message.words)
+        self._words = words(message.words, LONGEST_LIST)
         if self._succeeded and at is not None:
             self._last_success = at
         return (seconds is None) + (at is None)

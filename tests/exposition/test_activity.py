@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from exporter.domain.errors import Reason
 from exporter.domain.states import Activity
-from exporter.probing.messages import ActivityRead
+from exporter.landing import landing
+from exporter.probing.messages import ActivityRead, CollectorDone
+from exporter.web.pages.landing import KeystoreRow
 from tests.exposition.stages import ACTIVITY, NO_ACTIVITY, Stage
 
 CIPHER = {"unit": "block", "source": "counter"}
@@ -189,3 +192,57 @@ def test_readings_at_the_same_moment_tell_no_rate(server: Stage) -> None:
     activity = server.view.activity
     assert activity is not None
     assert activity.decrypts_per_second is None
+
+
+# -- the landing page ------------------------------------------------------------------------------------------
+
+
+def test_the_landing_page_has_a_row_where_anything_is_known(server: Stage) -> None:
+    server.begin()
+    assert landing(server.ledger.view(), 0.0, 0.0).instances == ()
+    server.read_activity(NO_ACTIVITY)
+    assert landing(server.ledger.view(), 0.0, 0.0).instances == ()
+
+    server.read_activity()
+    server.clock.advance(10.0)
+    server.read_activity(replace(ACTIVITY, decrypts=100_050, decrypt_source="counter"))
+    (row,) = landing(server.ledger.view(), 0.0, 0.0).instances
+    assert (row.target, row.unit, row.derived) == ("orders", "block", False)
+    assert (row.decrypts, row.encrypts, row.host_cpus, row.hits) == (5.0, 0.0, 8, 0.995)
+    server.clock.advance(60.0)
+    assert landing(server.ledger.view(), 0.0, 0.0).instances == ()
+
+
+def test_a_collector_that_could_not_read_everything_succeeds_and_says_so(server: Stage) -> None:
+    words = "reads are unknown: GRANT SELECT ON performance_schema.file_summary_by_event_name; " * 8
+    server.begin()
+    server.say(CollectorDone("orders", "activity", 0.1, server.clock.wall(), None, words))
+
+    assert server.value("tde_exporter_collector_success", collector="activity") == 1
+    assert server.value("tde_target_up") == 1
+    assert server.view.problem == ""
+    (row,) = landing(server.ledger.view(), 0.0, 0.0).targets
+    assert row.words == "mysql 9.4.0 primary"
+    assert row.notes == (("activity", words),)
+
+    server.collected("activity")
+    assert landing(server.ledger.view(), 0.0, 0.0).targets[0].notes == ()
+
+
+def test_what_failed_or_is_too_long_ago_is_no_note(server: Stage) -> None:
+    server.begin()
+    server.say(CollectorDone("orders", "activity", 0.1, server.clock.wall(), None, "narrowed"))
+    server.clock.advance(30.1)
+    assert landing(server.ledger.view(), 0.0, 0.0).targets[0].notes == ()
+
+    server.say(CollectorDone("orders", "activity", 0.1, server.clock.wall(), Reason.QUERY, "refused"))
+    server.say(CollectorDone("orders", "canary", 0.1, server.clock.wall(), None, "point_select on main: refused"))
+    assert landing(server.ledger.view(), 0.0, 0.0).targets[0].notes == ()
+    assert server.view.problem in ("refused", "point_select on main: refused")
+
+
+def test_the_keystores_of_the_landing_page_are_those_of_the_state(server: Stage) -> None:
+    server.begin()
+
+    (row,) = landing(server.ledger.view(), 0.0, 0.0).targets
+    assert row.keystores == (KeystoreRow("component_keyring_file", "open", 3, 0),)

@@ -9,7 +9,8 @@ import pytest
 
 from exporter.overhead.ratio import Ratio
 from exporter.overhead.words import Word
-from exporter.web.pages.landing import Landing, OverheadRow, PairRow, TargetRow, render
+from exporter.web.pages.instances import InstanceRow
+from exporter.web.pages.landing import KeystoreRow, Landing, OverheadRow, PairRow, TargetRow, render
 from exporter.web.pages.standbys import StandbyRow
 from exporter.web.pages.words import VERDICTS
 
@@ -118,17 +119,71 @@ def test_a_word_of_tomorrow_is_shown_as_it_is() -> None:
 
 def test_targets_say_what_is_known_of_them() -> None:
     targets = (
-        TargetRow("a", "sqlite", True, "SQLite 3.54", "open", (PairRow("p", True), PairRow("q", False, "both plain"))),
-        TargetRow("b", "mysql", False, "connect: refused", "no_key", (PairRow("r", None),)),
+        TargetRow(
+            "a",
+            "sqlite",
+            True,
+            "SQLite 3.54",
+            (KeystoreRow("key_file", "open"),),
+            (PairRow("p", True), PairRow("q", False, "both plain")),
+        ),
+        TargetRow("b", "mysql", False, "connect: refused", (KeystoreRow("ring", "no_key"),), (PairRow("r", None),)),
         TargetRow("c", "mysql", None),
     )
     shown = page(targets=targets)
     assert "3 targets: 1 down, 1 unknown, 1 up." in shown.text
     assert shown.cells[-18:] == [
-        *("a", "✓up", "sqlite", "open", "p validq not valid: both plain", "SQLite 3.54"),
-        *("b", "▲down", "mysql", "no key", "r not verified yet", "connect: refused"),
+        *("a", "✓up", "sqlite", "key_file open", "p validq not valid: both plain", "SQLite 3.54"),
+        *("b", "▲down", "mysql", "ring ▲no key", "r not verified yet", "connect: refused"),
         *("c", "–unknown", "mysql", "unknown", "–", "–"),
     ]
+
+
+def test_every_keystore_says_its_state_and_whether_keys_are_missing() -> None:
+    keystores = (
+        KeystoreRow("one", "open", 1, 0),
+        KeystoreRow("two", "open", 3, 1),
+        KeystoreRow("three", "degraded", None, 2),
+        KeystoreRow("four", "unknown"),
+        KeystoreRow("five", "open", 1200),
+    )
+    cell = page(targets=(TargetRow("a", "mysql", True, keystores=keystores),)).cells[-3]
+    assert cell == (
+        "one open, 1 key in use"
+        "two open ▲1 of 3 keys missing"
+        "three ▲degraded ▲2 keys missing"
+        "four –unknown"
+        "five open, 1\u202f200 keys in use"
+    )
+
+
+def test_what_a_collector_could_not_read_stands_below_its_target_in_whole_words() -> None:
+    notes = (
+        ("encryption_state", "tablespaces are unknown: GRANT PROCESS"),
+        ("activity", "reads are unknown; CPU is unknown"),
+    )
+    shown = page(targets=(TargetRow("a", "mysql", True, notes=notes), TargetRow("b", "mysql", True)))
+    assert shown.cells[-7] == (
+        "encryption state cannot read everything: tablespaces are unknown: GRANT PROCESS"
+        "activity cannot read everything: reads are unknown; CPU is unknown"
+    )
+    assert shown.text.count("cannot read everything") == 2
+    assert "2 targets: 2 up." in shown.text
+
+
+def test_instances_show_their_rates_and_a_dash_for_what_is_unknown() -> None:
+    instances = (
+        InstanceRow("a", "block", False, 340.0, 13.0, 1.236, 120.4, 0.000258, 0.9959, 0.375, 8, True),
+        InstanceRow("b", "value", True, 0.01),
+        InstanceRow("c", host_cpus=1, host_aes=False),
+    )
+    cells = [cell.replace("\u00a0", " ") for cell in page(instances=instances).cells[-24:]]
+    assert cells == [
+        *("a", "340 / sblocks", "13 / sblocks", "1.24", "38 %8 CPUs, AES", "120 / s", "258 µs", "99.5 %"),
+        *("b", "under 0.1 / svalues, derived", "–", "–", "–", "–", "–", "–"),
+        *("c", "–", "–", "–", "–1 CPU, no AES", "–", "–", "–"),
+    ]
+    assert "Whole instances" not in page().text
 
 
 def test_standbys_say_in_words_how_far_behind_they_are() -> None:
@@ -209,7 +264,18 @@ def test_hostile_names_stay_text() -> None:
         HOSTILE,
         0.0,
         0.0,
-        targets=(TargetRow(HOSTILE, HOSTILE, True, HOSTILE, HOSTILE, (PairRow(HOSTILE, False, HOSTILE),)),),
+        targets=(
+            TargetRow(
+                HOSTILE,
+                HOSTILE,
+                True,
+                HOSTILE,
+                (KeystoreRow(HOSTILE, HOSTILE),),
+                (PairRow(HOSTILE, False, HOSTILE),),
+                ((HOSTILE, HOSTILE),),
+            ),
+        ),
+        instances=(InstanceRow(HOSTILE, HOSTILE, decrypts=1.0),),
         overhead=(overhead(HOSTILE, target=HOSTILE, pair=HOSTILE, operation=HOSTILE, source=HOSTILE),),
         standbys=(StandbyRow(HOSTILE, HOSTILE, 9.0, 1.0, None, None, False, HOSTILE),),
         problems=(HOSTILE,),
@@ -218,7 +284,8 @@ def test_hostile_names_stay_text() -> None:
         "x",
         0.0,
         0.0,
-        targets=(TargetRow("x", "x", True, "x", "x", (PairRow("x", False, "x"),)),),
+        targets=(TargetRow("x", "x", True, "x", (KeystoreRow("x", "x"),), (PairRow("x", False, "x"),), (("x", "x"),)),),
+        instances=(InstanceRow("x", "x", decrypts=1.0),),
         overhead=(overhead("x", target="x", pair="x", operation="x", source="x"),),
         standbys=(StandbyRow("x", "x", 9.0, 1.0, None, None, False, "x"),),
         problems=("x",),
@@ -226,4 +293,4 @@ def test_hostile_names_stay_text() -> None:
     found, expected = Document(render(everything)), Document(render(tame))
     assert found.names == expected.names
     assert found.attributes == expected.attributes
-    assert "".join(found._text).count("<script>") == 17
+    assert "".join(found._text).count("<script>") == 22

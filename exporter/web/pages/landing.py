@@ -15,9 +15,10 @@ from exporter.overhead import formats
 from exporter.overhead.formats import UNKNOWN
 from exporter.overhead.ratio import Ratio
 from exporter.overhead.words import DEFAULT_THRESHOLD
-from exporter.web.pages import standbys
+from exporter.web.pages import instances, standbys
 from exporter.web.pages.cells import cell, chip
 from exporter.web.pages.chart import Scale, picture
+from exporter.web.pages.instances import InstanceRow
 from exporter.web.pages.standbys import StandbyRow
 from exporter.web.pages.style import STYLE
 from exporter.web.pages.words import VERDICTS, verdict
@@ -42,15 +43,29 @@ class PairRow:
 
 
 @dataclass(frozen=True, slots=True)
+class KeystoreRow:
+    """A keystore now. `keys` is the number of keys in use, `missing` those of them that it cannot give; None: unknown."""
+
+    name: str
+    state: str
+    keys: int | None = None
+    missing: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TargetRow:
-    """A target now. `up` None is unknown, `words` its facts or the failure, `keystore` empty is unknown."""
+    """A target now. `up` None is unknown, `words` its facts or the failure, without `keystores` they are unknown.
+
+    `notes` holds what a collector that worked could not read, as (collector, words).
+    """
 
     name: str
     engine: str
     up: bool | None
     words: str = ""
-    keystore: str = ""
+    keystores: tuple[KeystoreRow, ...] = ()
     pairs: tuple[PairRow, ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +106,7 @@ class Landing:
     targets: tuple[TargetRow, ...] = ()
     overhead: tuple[OverheadRow, ...] = ()
     standbys: tuple[StandbyRow, ...] = ()
+    instances: tuple[InstanceRow, ...] = ()
     problems: tuple[str, ...] = ()
     threshold: float = DEFAULT_THRESHOLD
     costs: Mapping[tuple[str, str], str] = field(default_factory=dict)
@@ -122,6 +138,7 @@ def render(landing: Landing) -> str:
 {_overhead(landing)}
 {f'<p class="noise">{escape(landing.noise)}</p>' if landing.noise else ""}
 {_targets(landing.targets)}
+{instances.table(landing.instances)}
 {standbys.table(landing.standbys)}
 </main>
 <footer>
@@ -249,11 +266,38 @@ def _target_row(target: TargetRow) -> str:
         f'<th scope="row">{escape(target.name)}</th>',
         cell("State", chip(state, tone)),
         cell("Engine", escape(target.engine)),
-        cell("Keystore", escape(target.keystore.replace("_", " ")) or "unknown", "" if target.keystore else "soft"),
+        cell("Keystore", _keystores(target.keystores), "" if target.keystores else "soft"),
         cell("Twins", f"<span>{''.join(_pair(pair) for pair in target.pairs) or UNKNOWN}</span>"),
         cell("Facts", f'<span class="words soft">{escape(target.words) or UNKNOWN}</span>'),
     ]
-    return f"<tr>{''.join(cells)}</tr>"
+    return f"<tr>{''.join(cells)}</tr>{_notes(target.notes)}"
+
+
+def _notes(notes: tuple[tuple[str, str], ...]) -> str:
+    """A row of its own: what is missing, and what would help, are whole sentences."""
+    said = "".join(
+        f"<li><b>{escape(collector.replace('_', ' '))}</b> cannot read everything: {escape(words)}</li>"
+        for collector, words in notes
+    )
+    return f'<tr class="notes"><td colspan="6"><ul>{said}</ul></td></tr>' if said else ""
+
+
+def _keystores(keystores: tuple[KeystoreRow, ...]) -> str:
+    return f"<span>{''.join(map(_keystore, keystores))}</span>" if keystores else "unknown"
+
+
+def _keystore(keystore: KeystoreRow) -> str:
+    state = keystore.state.replace("_", " ")
+    tone = {"open": "", "unknown": "mute"}.get(keystore.state, "bad")
+    shown = chip(state, tone) if tone else state
+    if keystore.missing:
+        of = "" if keystore.keys is None else f" of {formats.count(keystore.keys)}"
+        keys = f" {chip(f'{formats.count(keystore.missing)}{of} keys missing', 'bad')}"
+    elif keystore.keys is not None:
+        keys = f", {formats.count(keystore.keys)} key{'' if keystore.keys == 1 else 's'} in use"
+    else:
+        keys = ""
+    return f'<span class="pair">{escape(keystore.name)} <span class="soft">{shown}{keys}</span></span>'
 
 
 def _pair(pair: PairRow) -> str:

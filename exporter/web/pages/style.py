@@ -63,6 +63,9 @@ tr.group th span.cost { float: right; }
 .t-bad .chart :is(rect, circle, path) { fill: var(--bad); }
 .words { overflow-wrap: anywhere; max-width: 46ch; }
 .pair { display: block; } .pair + .pair { margin-top: 3px; }
+tbody tr.notes > td { border-top: 0; padding-top: 0; }
+.notes ul { margin: 0; padding: 0 0 4px; list-style: none; color: var(--soft); font-size: 13px; overflow-wrap: anywhere; }
+.notes li::before { content: "○ "; color: var(--open); } .notes b { color: var(--open); font-weight: 600; }
 .empty { padding: 0 20px 20px; margin: 0; color: var(--soft); }
 .legend { color: var(--soft); font-size: 13px; margin: -14px 4px 28px; padding: 0; list-style: none; }
 .noise { color: var(--soft); font-size: 13px; margin: -14px 4px 28px; }
@@ -79,7 +82,7 @@ footer span { margin-left: auto; }
   tbody tr { padding: 10px 16px; } tbody tr.group { padding: 0; }
   th, td, th:first-child, td:first-child { padding: 2px 0; } tr.group th:first-child { padding: 7px 16px; }
   tbody tr + tr > * { border-top: 0; } tbody tr + tr { border-top: 1px solid var(--line); }
-  tbody + tbody tr:first-child > * { border-top: 0; }
+  tbody + tbody tr:first-child > * { border-top: 0; } tbody tr + tr.notes { border-top: 0; padding-top: 0; }
   td[data-label] { display: grid; grid-template-columns: 142px 1fr; gap: 10px; align-items: baseline;
     justify-items: start; }
   td[data-label]::before { content: attr(data-label); color: var(--soft); font-size: 13px; }

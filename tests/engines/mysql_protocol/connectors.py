@@ -25,7 +25,7 @@ def source_of(secret: str) -> SecretSource:
 
 
 def connector(
-    server: Server | Proxy,
+    server: Server | Proxy | Any,
     user: str = "root",
     password: str | None = None,
     *,
@@ -35,7 +35,7 @@ def connector(
     tls: dict[str, Any] | None = None,
     **address: Any,
 ) -> Connector:
-    """A connector to a server, over TCP unless told otherwise; without a user as its root."""
+    """A connector to whatever has a host and a port, over TCP unless told otherwise; without a user as its root."""
     if password is None and isinstance(server, Server):
         password = server.password
     where: dict[str, Any] = {"socket": server.socket} if socket and isinstance(server, Server) else {}

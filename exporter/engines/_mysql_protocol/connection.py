@@ -172,7 +172,7 @@ class Connection:
             raise DeadlineExceeded(f"not done after {timeout:g} s")
         found = explained(error)
         if isinstance(found, DeadlineExceeded):
-            raise DeadlineExceeded(f"{found} of {server_limit(timeout):g} s")
+            raise DeadlineExceeded(str(found).replace("limit", f"limit of {server_limit(timeout):g} s", 1))
         raise found
 
     def _gone(self) -> TargetError:

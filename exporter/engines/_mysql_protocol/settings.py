@@ -169,6 +169,10 @@ class MySqlProtocolTarget(ServerSettings, TargetSettings):
     @model_validator(mode="after")
     def _standbys_are_other_servers(self) -> Self:
         for standby in self.standbys:
+            if standby.socket and (standby.tls or self.tls).mode == "verify_identity":
+                raise ValueError(
+                    f"the standby '{standby.name}' is at a socket, which has no host name that a certificate could prove; give it a 'tls' of its own"
+                )
             if (found := standby.server(self)).address == self.address:
                 raise ValueError(
                     f"the standby '{standby.name}' is at {found.address}, as the target itself; give it the host of the replica"

@@ -85,6 +85,7 @@ def test_calls_that_never_end_do_not_pile_up_sessions(daemon):
     wedged = fake("wedged", faults=[{"kind": "wedge", "call": "run", "first": 20, "last": 20}])
     wedged["budgets"]["sessions"] = 3
     exporter = daemon(settings(fake("healthy"), wedged)).start()
+    exporter.until(lambda: exporter.get("/metrics").status_code == 200, "a page")
 
     exporter.until(lambda: exporter.total("tde_exporter_lanes_abandoned_total") >= 1, "the wedged lane")
     exporter.until(lambda: "3 of the 3 that budgets.sessions allows are in use" in exporter.get("/").text, "its words")

@@ -18,7 +18,7 @@ from exporter.exposition.view import View
 from exporter.history.store import History
 from exporter.landing import landing
 from exporter.overhead.windows import Block
-from exporter.probing.messages import Building, CollectorDone, PairChecked, SnapshotDone, ToParent
+from exporter.probing.messages import Building, CollectorDone, PairChecked, SnapshotDone, StandbysRead, ToParent
 from exporter.probing.supervisor import Supervisor
 from exporter.snapshot_table import snapshot_text
 from exporter.troubles import Troubles
@@ -110,6 +110,9 @@ class App:
                 self._hear(message.words, message.target, message.collector)
             case PairChecked():
                 self._hear(message.facts.problem, message.target, message.facts.pair)
+            case StandbysRead():
+                for state in message.standbys:
+                    self._hear(state.problem, message.target, state.standby, state.channel)
             case Building() if self._talkative:
                 self._progress(f"{message.target}: {message.what}", message.share)
             case _:

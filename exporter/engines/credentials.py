@@ -7,7 +7,6 @@ Repeated failed logins lock accounts and block hosts. So all sessions of a targe
 from __future__ import annotations
 
 import hashlib
-import math
 import secrets
 import threading
 import time
@@ -96,9 +95,10 @@ class Credentials:
             now = self._clock.monotonic()
             self._refused = {old: found for old, found in self._refused.items() if now - found[0] < REFUSED_SECONDS}
             if mark in self._refused:
-                since, words = self._refused[mark]
-                left = math.ceil((since + REFUSED_SECONDS - now) / 60)
-                raise AuthenticationFailed(f"{words}; not tried again until the secret changes, or for {left} min")
+                # No countdown: words that change with each call fill a log.
+                raise AuthenticationFailed(
+                    f"{self._refused[mark][1]}; tried again when the secret has changed, or an hour after that attempt"
+                )
 
     def _remember_refused(self, mark: bytes, words: str) -> None:
         with self._state:

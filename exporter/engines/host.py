@@ -31,7 +31,7 @@ class Host:
     """One machine; `cpu_ratio` remembers its last reading."""
 
     def __init__(self, proc: Path = PROC) -> None:
-        self._proc = proc
+        self.proc = proc
         self._times: tuple[int, int] | None = None
         self._names: dict[int, str] = {}
 
@@ -90,7 +90,7 @@ class Host:
     def tasks(self, pid: int, name_of_sessions: tuple[str, ...] = (), keep: int | None = None) -> TaskTimes | None:
         """The threads of a process, without those that are named as one that serves a session, except `keep`."""
         try:
-            tids = [int(entry.name) for entry in (self._proc / str(pid) / "task").iterdir()]
+            tids = [int(entry.name) for entry in (self.proc / str(pid) / "task").iterdir()]
         except OSError:
             return None
         times: TaskTimes = {}
@@ -120,7 +120,7 @@ class Host:
     def _text(self, path: str) -> str | None:
         # Also a UnicodeDecodeError (a thread may be named anything), and a ProcessLookupError of one that just ended.
         with contextlib.suppress(OSError):
-            return (self._proc / path).read_bytes().decode(errors="replace")
+            return (self.proc / path).read_bytes().decode(errors="replace")
         return None
 
 

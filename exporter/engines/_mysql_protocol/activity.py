@@ -10,6 +10,7 @@ from exporter.domain.states import Activity
 from exporter.engines._mysql_protocol.connection import Connection
 from exporter.engines._mysql_protocol.counters import PICO
 from exporter.engines._mysql_protocol.deadlines import Deadline
+from exporter.engines._mysql_protocol.identity import Identity
 from exporter.engines._mysql_protocol.threads import ServerThread
 from exporter.engines.host import Host
 
@@ -51,7 +52,7 @@ class ActivityReader:
     def read(
         self,
         control: Connection,
-        page_bytes: int,
+        identity: Identity,
         server: ServerThread | None,
         problems: tuple[str, ...],
         deadline: Deadline,
@@ -60,14 +61,12 @@ class ActivityReader:
         names = ", ".join(["%s"] * len(_STATUS))
         rows = control.rows(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})", _STATUS, timeout=deadline.step())
         status = {str(name): int(value) for name, value in rows}
-        found = self._decrypts.read(control, status, page_bytes, deadline)
+        found = self._decrypts.read(control, status, identity.page_bytes, deadline)
         reads, read_seconds = self._reads(control, status, deadline)
         words = [*([found.problem] if found.problem else []), *problems]
         if read_seconds is None:
-            words.append(
-                f"the time of physical reads is unknown; performance_schema=ON in my.cnf and GRANT SELECT ON {_EVENTS}"
-                " make it known"
-            )
+            remedy = f"GRANT SELECT ON {_EVENTS}" if identity.performance_schema else "performance_schema=ON in my.cnf"
+            words.append(f"the time of physical reads is unknown; {remedy} makes it known")
         here = server is not None
         return Activity(
             decrypts=found.decrypts,

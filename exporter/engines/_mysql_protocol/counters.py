@@ -266,7 +266,9 @@ class Counters(ABC):
             return picoseconds * PICO if picoseconds else None
         cost = self.sources.session_cpu_cost
         if cost is not None and before.session_cpu is not None and after.session_cpu is not None:
-            return max(0.0, after.session_cpu - before.session_cpu - cost)
+            risen = after.session_cpu - before.session_cpu
+            # Asking alone takes some; where nothing is counted any more, it stands still.
+            return max(0.0, risen - cost) if risen > 0.0 else None
         return None
 
     def _blocks_of_file(self, before: Mark, after: Mark) -> int | None:

@@ -19,10 +19,15 @@ class Opener:
     """Opens the sessions of one target, and keeps what they hand on to each other."""
 
     def __init__(
-        self, target: MySqlProtocolTarget, flavour: Flavour, decrypts: DecryptsReader, states: StateReader
+        self,
+        target: MySqlProtocolTarget,
+        flavour: Flavour,
+        decrypts: DecryptsReader,
+        states: StateReader,
+        host: Host,
     ) -> None:
+        """`host` is the machine that this exporter runs on."""
         self._target, self._flavour = target, flavour
-        host = Host()
         interval = target.intervals.heartbeat if target.intervals else 1.0
         heartbeats = Heartbeats(target.schema_name, interval=interval)
         self._lasting = Lasting(heartbeats, ActivityReader(host, decrypts), states, host)

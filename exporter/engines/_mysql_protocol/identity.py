@@ -24,6 +24,7 @@ _VARIABLES = (
     "binlog_encryption",
     "innodb_encrypt_tables",
     "innodb_undo_log_encrypt",
+    "performance_schema",
 )
 _NAMES = {"mariadb": "MariaDB", "mysql": "MySQL", "percona": "Percona Server", "oceanbase": "OceanBase", "tidb": "TiDB"}
 _ENGINES = {"mariadb": "mariadb", "mysql": "mysql", "percona": "mysql", "oceanbase": "oceanbase"}
@@ -37,7 +38,8 @@ _SHARED = (
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Fields as in `TargetFacts`; `shared_costs` names the logs that are encrypted whichever twin is written to."""
+    """Fields as in `TargetFacts`; `shared_costs` names the logs that are encrypted whichever twin is written to,
+    `performance_schema` says whether the server has it switched on, which only a restart changes."""
 
     flavor: str
     version: str
@@ -46,6 +48,7 @@ class Identity:
     edition: str
     page_bytes: int
     shared_costs: str
+    performance_schema: bool
 
 
 def identify(control: Connection, engine: str, deadline: Deadline) -> Identity:
@@ -66,6 +69,7 @@ def identify(control: Connection, engine: str, deadline: Deadline) -> Identity:
         edition=next((word for word in ("enterprise", "community") if word in comment), ""),
         page_bytes=int(values.get("innodb_page_size", 16384)),
         shared_costs=",".join(what for what, switches in _SHARED if any(_on(values, name) for name in switches)),
+        performance_schema=_on(values, "performance_schema"),
     )
 
 

@@ -211,7 +211,7 @@ class Session:
             control = self._controlled(deadline)
             problems = [words for held in self._canaries.values() for words in held.counters.problems]
             unique = tuple(dict.fromkeys(problems))
-            return self._lasting.activity.read(control, self._identity.page_bytes, self._server, unique, deadline)
+            return self._lasting.activity.read(control, self._identity, self._server, unique, deadline)
 
     def heartbeat(self, timeout: float) -> None:
         with self._call(timeout, "heartbeat") as deadline:
@@ -306,6 +306,7 @@ class Session:
         except BaseException:
             connection.close()
             raise
+        self._server = self._server or counters.sources.thread
         held = _Canary(connection, counters, _told(counters), time.monotonic())
         self._canaries[pair.name] = held
         return held

@@ -1,8 +1,8 @@
 """Whether a server runs on this machine, and what the thread that serves one of our sessions uses of its processors.
 
 A server tells the number of the thread that serves a session. Whether that is a thread of this machine, and not one of
-another machine or container that happens to have the same number, is tried out: a short burst of work is given to the
-session, and this very thread must work for as long as that takes, and rest before and after.
+another machine or container that happens to have the same number, is tried out: short bursts of work are given to the
+session, and this very thread must work as much more as the burst is longer, and rest before and after.
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ from exporter.engines.host import Host, TaskTimes, ThreadTime, spent
 
 BURST = "SELECT BENCHMARK(%s, CRC32('tde-exporter'))"
 """Needs no privilege and no table."""
-BURST_SECONDS = 0.004
-ATTEMPTS = 3
-SETTLE_SECONDS = 0.02
+BURST_SECONDS = 0.003
+ATTEMPTS = 5
+MOST_LOOPS = 2_000_000
+"""A processor does as many in 20 to 200 ms; a thread that does not work for milliseconds by then is somebody else's."""
+MEASURES = (1, 3, 2)
+"""How much work the bursts of one attempt are, against each other."""
+SETTLE_SECONDS, PATIENCE_SECONDS = 0.02, 0.2
 SESSION_THREADS = ("connection", "one_connection")
 """What MySQL and MariaDB call the threads that serve sessions. MariaDB before 11 gives its threads no names."""
 
@@ -46,41 +50,43 @@ def find_out(host: Host, connection: Connection, tid: int | None, timeout: float
     """
     if tid is None or host.thread(tid) is None or (pid := host.process_of(tid)) is None:
         return None
-    loops = 10_000
-    for _ in range(12):
-        seconds = _burst(connection, loops, timeout)
-        if seconds >= BURST_SECONDS:
-            break
-        loops *= 2
+    loops = 20_000
     for _ in range(ATTEMPTS):
-        if all(_works_alike(host, connection, tid, loops * times, timeout) for times in (1, 2)):
+        shares: list[float] = []
+        for times in MEASURES:
+            shares.append(_burst(host, connection, tid, loops * times, timeout) / times)
+            if shares[-1] < BURST_SECONDS:
+                break
+        if min(shares) <= 0.0:
+            continue
+        if min(shares) < BURST_SECONDS:
+            if loops == MOST_LOOPS:
+                return None
+            loops = min(MOST_LOOPS, int(loops * 1.2 * BURST_SECONDS / min(shares)))
+        elif max(shares) <= 1.6 * min(shares):
             return ServerThread(tid, pid)
     return None
 
 
-def _burst(connection: Connection, loops: int, timeout: float) -> float:
-    return connection.timed(BURST, (loops,), timeout=timeout).execute_seconds
+def _burst(host: Host, connection: Connection, tid: int, loops: int, timeout: float) -> float:
+    """CPU that a thread used while the session worked; 0 if it did not rest before or after."""
+    idle = settled(host, tid, PATIENCE_SECONDS)
+    if idle is None:
+        return 0.0
+    Event().wait(0.001)
+    before = settled(host, tid, PATIENCE_SECONDS)
+    seconds = connection.timed(BURST, (loops,), timeout=timeout)
+    after = settled(host, tid, PATIENCE_SECONDS)
+    if before is None or after is None:
+        return 0.0
+    worked, rested = after.cpu - before.cpu, before.cpu - idle.cpu
+    # The session's own last steps may come late on a busy machine; that is microseconds.
+    return worked if worked <= seconds.execute_seconds + 0.002 and rested <= 0.0002 else 0.0
 
 
-def _works_alike(host: Host, connection: Connection, tid: int, loops: int, timeout: float) -> bool:
-    """Whether a thread rests while the session rests, and works while it works."""
-    idle = settled(host, tid)
-    Event().wait(BURST_SECONDS)
-    before = settled(host, tid)
-    seconds = _burst(connection, loops, timeout)
-    after = settled(host, tid)
-    if idle is None or before is None or after is None:
-        return False
-    worked = after.cpu - before.cpu
-    # On a busy machine part of the time is spent waiting for a processor.
-    accounted = worked + after.waiting - before.waiting
-    rested = before.cpu - idle.cpu
-    return worked >= 0.001 and 0.7 * seconds <= accounted and worked <= seconds + 0.002 and rested <= 0.1 * worked
-
-
-def settled(host: Host, tid: int) -> ThreadTime | None:
+def settled(host: Host, tid: int, patience: float = SETTLE_SECONDS) -> ThreadTime | None:
     """The times of a thread once it rests; None when it goes on working, for then they are not up to date."""
-    give_up = time.monotonic() + SETTLE_SECONDS
+    give_up = time.monotonic() + patience
     while not host.resting(tid):
         if time.monotonic() >= give_up:
             return None

@@ -1,0 +1,105 @@
+"""Targets on the tests' servers, their twins, and canary queries on them as the daemon makes them."""
+
+from __future__ import annotations
+
+import random
+from contextlib import contextmanager
+from pathlib import Path
+
+from exporter.config.schema import OperationSettings
+from exporter.domain.clock import SystemClock
+from exporter.domain.model import Operation, Slot, Variant, Work
+from exporter.engines import registry
+from exporter.overhead.hodges_lehmann import hodges_lehmann
+from exporter.overhead.units import UnitPairing, log_ratios
+from exporter.probing.canary import Canary
+from exporter.probing.turnstile import Turnstile
+
+
+def quiet(_what, _share):
+    pass
+
+
+def target_of(server, folder: Path, *, rows: int = 20_000, schema: str = "canary", account=None, **more):
+    """A target of the engine for this server; `account` is (user, password), else root."""
+    user, password = account or (server.user, server.password)
+    secret = folder / f"{user}.secret"
+    secret.write_text(password)
+    engine = "mysql" if server.binaries == "mysql" else "mariadb"
+    values = {
+        "name": "db",
+        "socket": server.socket,
+        "user": user,
+        "password": {"file": str(secret)},
+        "schema": schema,
+        "pairs": ({"name": "main", "rows": rows},),
+    }
+    return registry.target_types()[engine].model_validate(values | more)
+
+
+@contextmanager
+def opened(target, *, provisioned: bool = False, hide: Path | None = None):
+    """A session; with `hide`, an empty folder, as if the server ran on another machine."""
+    engine = registry.make(target)
+    if hide is not None:
+        engine.host.proc = hide
+    session = engine.open(20.0)
+    try:
+        if provisioned:
+            session.provision(target.pairs[0], quiet, 120.0)
+        yield session
+    finally:
+        session.close()
+
+
+@contextmanager
+def measurable(target, *, hide: Path | None = None):
+    """A session with its pair verified and prepared, and the facts of the pair."""
+    with opened(target, provisioned=True, hide=hide) as session:
+        pair = target.pairs[0]
+        facts = session.verify(pair, 20.0)
+        assert facts.valid, facts.problem
+        session.prepare(pair, 10.0)
+        yield session, facts
+
+
+def ticks(target, session, facts, operation, number, samples=20):
+    """Ticks as the daemon makes them, their order balanced."""
+    settings = OperationSettings(samples=samples, timeout=20.0)
+    canary = Canary("db", target.pairs[0], operation, settings, Turnstile(), random.Random(1), SystemClock())
+    made = [canary.tick(session, facts) for _ in range(number)]
+    assert not any(tick.dropped for tick in made), canary.problem
+    return made
+
+
+def cpu_ratio(made):
+    """The ratio of CPU with its interval, by ticks of opposite order."""
+    pairing, found = UnitPairing(), []
+    for tick in made:
+        latency, cpu = log_ratios(tick)
+        unit = pairing.add(tick.first, (latency, cpu, tick.started))
+        if unit is not None:
+            found.append(unit.cpu)
+    return hodges_lehmann(found)
+
+
+def total(made, variant: Variant) -> Work:
+    """What all samples of one side did."""
+    work = Work.nothing()
+    for tick in made:
+        work = work + tick.burst(variant).work
+    return work
+
+
+def samples_of(made, variant: Variant) -> int:
+    return sum(len(tick.burst(variant).samples) for tick in made)
+
+
+def run_both(target, session, operation=Operation.POINT_SELECT, runs=20, timeout=10.0):
+    """Runs on both slots with the same keys; the work of each slot's runs."""
+    rng, work = random.Random(7), {slot: [] for slot in Slot}
+    for _ in range(runs):
+        key = rng.randrange(2**31)
+        for slot in Slot:
+            work[slot].append(session.run(target.pairs[0], slot, operation, key, timeout).work)
+    return work

@@ -1,21 +1,30 @@
 """Holding the advisory lock of a schema while its twins are made, filled or dropped.
 
-It is the lock that the heartbeat is written under, so one exporter at a time writes to a schema at all. It belongs to a
-session and ends with it, however that ends. Each server keeps its own locks; a cluster does not share them between its
-nodes (Galera, Group Replication).
+It belongs to a session and ends with it, however that ends. Each server keeps its own locks; a cluster does not share them
+between its nodes (Galera, Group Replication). Whoever writes the heartbeat has a lock of his own: twins can be made while
+a daemon is at work.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Iterator
 
 from exporter.domain.errors import Blocked, TargetError, Unsupported
 from exporter.engines._mysql_protocol.connection import Connection
-from exporter.engines._mysql_protocol.heartbeat import lock_name
 from exporter.engines._mysql_protocol.time_left import TimeLeft
 
+_LONGEST = 64  # characters of a name; MySQL refuses longer ones
 _RELEASE_SECONDS = 2.0
+
+
+def lock_name(schema: str) -> str:
+    """One lock for each schema. Servers compare such names without regard to case."""
+    name = f"tde-exporter twins {schema.lower()}"
+    if len(name) <= _LONGEST:
+        return name
+    return f"tde-exporter twins {hashlib.sha256(schema.lower().encode()).hexdigest()[:40]}"
 
 
 @contextlib.contextmanager

@@ -22,8 +22,9 @@ from exporter.domain.errors import (
 )
 from exporter.domain.model import Slot
 from exporter.engines._mysql_protocol.connection import Connection
+from exporter.engines._mysql_protocol.inventory import TableEncryption
 from exporter.engines._mysql_protocol.lock import schema_lock
-from exporter.engines._mysql_protocol.tables import FoundTable, TableEncryption, find_table, unreadable
+from exporter.engines._mysql_protocol.tables import FoundTable, find_table, unreadable
 from exporter.engines._mysql_protocol.time_left import TimeLeft
 from exporter.engines._mysql_protocol.twins import (
     CHUNK_ROWS,
@@ -39,13 +40,12 @@ from exporter.engines.base import Progress, Provisioned
 TableEncryptionReader = Callable[[Connection, str, tuple[str, ...], float], Mapping[str, TableEncryption]]
 """(connection, schema, names of tables, timeout in seconds): what the server's views say of each."""
 
-_STEP_SECONDS = 0.2
+_STEP_SECONDS = 0.15
 """What one INSERT shall take; the number of its rows follows from it."""
 _FIRST_ROWS, _LEAST_ROWS = 1_000, 100
 _STATEMENT_SECONDS = 60.0
 _DDL_SECONDS = 120.0
 _LOADED_SHARE = 0.9  # of the time goes into rows, the rest into reading them again
-_DISK_FULL = ("(error 1021)", "(error 1114)")
 
 
 def provision(
@@ -53,7 +53,7 @@ def provision(
 ) -> Provisioned:
     """Make the schema, the twins and the heartbeat table where they are missing; complete what a killed run left.
 
-    `progress` is told at least twice a second. Twins that are complete are not changed.
+    `progress` is told after each step of a fraction of a second. Twins that are complete are not changed.
 
     Raises:
         Blocked: a table of that name is not ours, has other rows than configured, or another exporter holds the lock.
@@ -67,17 +67,21 @@ def provision(
     run = _Provisioning(connection, twins, table_encryption, progress, left)
     progress(f"looking for the twins of {twins.pair.name}", 0.0)
     made = []
-    if not run.all_there():
-        with schema_lock(connection, twins.schema, left):
-            made = run.make()
-    else:
-        run.check_encryption()
+    try:
+        if not run.all_there():
+            with schema_lock(connection, twins.schema, left):
+                made = run.make()
+        else:
+            run.check_encryption()
+    except PermissionMissing as error:
+        (needed,) = _grants(twins)
+        raise PermissionMissing(f"{error}. Making twins takes {needed}; or `provision --print`, for a DBA") from error
     progress(f"the twins of {twins.pair.name} are complete", 1.0)
     return Provisioned(tuple(made), _grants(twins) if made else ())
 
 
 def _grants(twins: Twins) -> tuple[str, ...]:
-    return (f"CREATE, ALTER, SELECT, INSERT ON {quoted(twins.schema)}.*", "PROCESS ON *.*")
+    return (f"CREATE, ALTER, SELECT, INSERT ON {quoted(twins.schema)}.*",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,15 +183,7 @@ class _Provisioning:
             if self.connection.alive:
                 rows = self.connection.rows("SHOW WARNINGS", timeout=self.left(10.0))
                 warnings = " ".join(f"{row[2]} (error {row[1]})" for row in rows)
-        if any(number in f"{error} {warnings}" for number in _DISK_FULL):
-            return Unavailable(
-                "the server has no room left for the twins; make room and provision again, which goes on from here, "
-                "or drop the pair"
-            )
-        if isinstance(error, PermissionMissing):
-            needed = "; ".join(_grants(self.twins))
-            return PermissionMissing(f"{error}; making twins takes {needed} (or `provision --print` for a DBA)")
-        return self.twins.ddl.explained(error, warnings, self.twins.pair)
+        return self.twins.explained(error, warnings)
 
     def _begin(self, slot: Slot, found: FoundTable | None) -> None:
         """An empty twin, or one that an earlier run left half-built, marked with the rows that it shall have."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from exporter.domain.errors import PermissionMissing, QueryFailed, TargetError
 from exporter.engines._mysql_protocol.connection import Connection
@@ -40,19 +39,6 @@ class FoundTable:
     @property
     def is_heartbeat(self) -> bool:
         return self.readable and is_heartbeat(self.comment)
-
-
-class TableEncryption(Protocol):
-    """What the server's views say about the encryption of a table; see `encryption.py` of the engines."""
-
-    @property
-    def encrypted(self) -> bool | None: ...
-    @property
-    def algorithm(self) -> str: ...
-    @property
-    def identity(self) -> str: ...
-    @property
-    def problem(self) -> str: ...
 
 
 def found_table(kind: str, engine: str | None, comment: str | None, data_bytes: int | None = None) -> FoundTable:

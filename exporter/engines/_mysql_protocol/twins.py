@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from exporter.domain.errors import TargetError
+from exporter.domain.errors import TargetError, Unavailable
 from exporter.domain.model import Phase, Slot
 from exporter.engines._mysql_protocol.marker import HEARTBEAT_COMMENT, TwinMarker
 from exporter.engines._mysql_protocol.settings import TwinPair
@@ -27,6 +27,7 @@ CHUNK_ROWS = 10_000
 """The most rows of one INSERT; 3 MB."""
 HEARTBEAT = "heartbeat"
 
+_NO_ROOM = ("(error 1021)", "(error 1114)")  # a disk that is full: both servers say that the table is
 _DIGITS = f"({' UNION ALL '.join(['SELECT 0 AS d', *(f'SELECT {digit}' for digit in range(1, 10))])})"
 _NAME = f"CONCAT('{KNOWN_TEXT}', LPAD(n, 10, '0'))"
 # The index by area stays while rows come in: built afterwards, it would be one long statement, which a replica
@@ -77,11 +78,6 @@ class Ddl(Protocol):
         """Lines of comment for a DBA: settings that make more counters available, and what each costs."""
 
 
-def rows_per_leaf(page_bytes: int) -> int:
-    """Rows in a page of the clustered index: filled in order to 15/16, as both servers do (61 in a page of 16 KiB)."""
-    return max(1, page_bytes * 15 // 16 // LEAST_ROW_BYTES)
-
-
 def quoted(*parts: str) -> str:
     """An identifier, part by part; the parts are checked when the configuration is read."""
     return ".".join(f"`{part}`" for part in parts)
@@ -123,6 +119,15 @@ class Twins:
         return (
             f"CREATE TABLE {self.table(slot)} {_COLUMNS} {_COMMON} {options} COMMENT='{TwinMarker(self.rows, False)}'"
         )
+
+    def explained(self, error: TargetError, warnings: str) -> TargetError:
+        """Why a twin could not be made or filled, in words that say what to do; `warnings` is what the server added."""
+        if any(number in f"{error} {warnings}" for number in _NO_ROOM):
+            return Unavailable(
+                "the server has no room left for the twins; make room and provision again, which goes on from here, "
+                "or drop the pair"
+            )
+        return self.ddl.explained(error, warnings, self.pair)
 
     def mark(self, slot: Slot, complete: bool) -> str:
         """Writes how far the twin is built. Both servers change a comment without touching rows."""

@@ -19,13 +19,16 @@ from exporter.domain.model import PairFacts, Slot, TwinFacts
 from exporter.engines._mysql_protocol import ondisk
 from exporter.engines._mysql_protocol.connection import Connection
 from exporter.engines._mysql_protocol.failures import TableUnreadable
+from exporter.engines._mysql_protocol.inventory import TableEncryption
 from exporter.engines._mysql_protocol.provisioning import TableEncryptionReader
-from exporter.engines._mysql_protocol.tables import FoundTable, TableEncryption, find_table
+from exporter.engines._mysql_protocol.tables import FoundTable, find_table
 from exporter.engines._mysql_protocol.time_left import TimeLeft
-from exporter.engines._mysql_protocol.twins import CANARY_VERSION, LEAST_ROW_BYTES, Twins, checksum
+from exporter.engines._mysql_protocol.twins import CANARY_VERSION, LEAST_ROW_BYTES, Twins, checksum, quoted
 
 _RANGES, _RANGE_ROWS = 5, 100
 _STATEMENT_SECONDS = 10.0
+_LEAST_PAGES = 320
+"""Of a smaller table, pages that it was given in advance are too many of those that the server counts."""
 _OF_ONE_TABLE = (KeystoreFailed, LockTimeout, PermissionMissing, QueryFailed, Unsupported)
 """What makes a twin unusable; everything else means that the server cannot be asked, and is raised."""
 
@@ -83,38 +86,37 @@ class _Verification:
 
     def facts(self) -> PairFacts:
         self.places.extend(_places(self.twins.rows, self.rng or random.Random()))
+        looks = [self._look(slot) for slot in Slot]
+        # After the tables were opened: until then MariaDB's views leave out what it has not opened since its start.
         names = tuple(self.twins.name(slot) for slot in Slot)
         states = self.table_encryption(self.connection, self.twins.schema, names, self.left(_STATEMENT_SECONDS))
-        looks = [self._look(slot, states.get(self.twins.name(slot))) for slot in Slot]
+        for look in looks:
+            if (state := states.get(self.twins.name(look.slot))) is not None:
+                look.encrypted, look.algorithm, look.identity = state.encrypted, state.algorithm, state.identity
         server = self._server()
         if ondisk.on_this_host(server.hostname):
             self._look_at_disk(looks, server)
         _explain_troubles(looks)
+        for look in looks:
+            _explain_encryption(look, states.get(self.twins.name(look.slot)))
         a, b = (_twin_facts(look, server.page_bytes) for look in looks)
         facts = PairFacts(self.twins.pair.name, self.twins.pair.phase, a, b)
         return replace(facts, epoch=_epoch(facts, looks, self.connection.server_version))
 
     # -- the server's word ----------------------------------------------------------------------
 
-    def _look(self, slot: Slot, state: TableEncryption | None) -> _Look:
+    def _look(self, slot: Slot) -> _Look:
         look = _Look(slot, f"{self.twins.schema}.{self.twins.name(slot)}")
         try:
             found = find_table(self.connection, self.twins.schema, self.twins.name(slot), self.left)
             if found is None:
                 look.blame(f"the table {look.name} is missing; `tde-exporter provision` makes it")
                 return look
-            if state is not None:
-                look.encrypted, look.algorithm, look.identity = state.encrypted, state.algorithm, state.identity
             if found.readable:
                 self._check_marker(look, found)
             self._read(look)
         except _OF_ONE_TABLE as error:
             look.trouble = error
-        if look.encrypted is None:
-            why = state.problem if state is not None and state.problem else "the server's views do not list it"
-            look.blame(f"whether the table {look.name} is encrypted is unknown: {why}")
-        elif state is not None and state.problem:
-            look.blame(f"the table {look.name}: {state.problem}")
         return look
 
     def _check_marker(self, look: _Look, found: FoundTable) -> None:
@@ -175,7 +177,7 @@ class _Verification:
 
 def _twin_facts(look: _Look, page_bytes: int) -> TwinFacts:
     per_block = None
-    if look.rows is not None and look.data_bytes:
+    if look.rows is not None and look.data_bytes is not None and look.data_bytes >= _LEAST_PAGES * page_bytes:
         per_block = look.rows * page_bytes / look.data_bytes
         if per_block > page_bytes / LEAST_ROW_BYTES:
             per_block = None  # statistics of when there were fewer rows
@@ -206,8 +208,24 @@ def _explain_troubles(looks: Sequence[_Look]) -> None:
         if look.trouble is None:
             continue
         lost = isinstance(look.trouble, TableUnreadable) and look.encrypted is True and other.trouble is None
-        words = f"the table {look.name} cannot be decrypted: its key is missing or wrong"
-        look.blame(words if lost else f"the table {look.name}: {look.trouble}")
+        if lost:
+            look.blame(f"the table {look.name} cannot be decrypted: its key is missing or wrong")
+        elif isinstance(look.trouble, PermissionMissing):
+            # In our words, for MySQL does not name the schema.
+            schema = quoted(look.name.partition(".")[0])
+            look.blame(f"the table {look.name} cannot be read; GRANT SELECT ON {schema}.* to the exporter's account")
+        else:
+            look.blame(f"the table {look.name}: {look.trouble}")
+
+
+def _explain_encryption(look: _Look, state: TableEncryption | None) -> None:
+    """Puts into words why it is unknown, or what the server's views say is wrong."""
+    problem = state.problem if state is not None else ""
+    if look.encrypted is None:
+        why = problem or "the server's views do not list it"
+        look.blame(f"whether the table {look.name} is encrypted is unknown: {why}")
+    elif problem:
+        look.blame(f"the table {look.name}: {problem}")
 
 
 def _epoch(facts: PairFacts, looks: Sequence[_Look], server_version: str) -> str:

@@ -12,15 +12,15 @@ _OWN_FILE = "innodb_file_per_table"
 
 _ADVICE = """\
 CPU time of statements (source of the CPU metrics). Costs about 0.8 microseconds of each statement, also of the
-applications'. It lasts until the server is restarted; to keep it, write
-performance-schema-consumer-events-statements-cpu=ON below [mysqld] into my.cnf:
+applications'. It lasts until the server is restarted; to keep it, write below [mysqld] into my.cnf:
+performance-schema-consumer-events-statements-cpu=ON
   UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'events_statements_cpu';
-The statement history, from which the server's own time of a query is read, is on by default. Where it is off, this costs less
-than can be measured:
+The statement history, from which the server's own time of a query is read, is on by default. Where it is off, this
+costs less than can be measured:
   UPDATE performance_schema.setup_consumers SET ENABLED = 'YES'
     WHERE NAME IN ('events_statements_current', 'events_statements_history');
-Reads of single files, and so the pages that were decrypted, come from the performance schema. It is on by default; where my.cnf
-says performance_schema=OFF, only a restart turns it on.
+Reads of single files, and so the pages that were decrypted, come from the performance schema. It is on by default;
+where my.cnf says performance_schema=OFF, only a restart turns it on.
 Without them CPU per query is unknown, and so are decrypted pages, for MySQL does not count those."""
 
 

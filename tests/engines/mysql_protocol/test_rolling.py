@@ -1,5 +1,6 @@
 import math
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -66,7 +67,7 @@ def test_turns_that_follow_each_other_lie_far_apart(count):
     apart = [abs(a - b) for place, a in enumerate(found) for b in found[:place]]
 
     assert min(apart) >= count / 100
-    assert min(abs(a - b) for a, b in zip(found, found[1:], strict=False)) > count / 3
+    assert min(abs(a - b) for a, b in pairwise(found)) > count / 3
 
 
 def test_sessions_start_anywhere():

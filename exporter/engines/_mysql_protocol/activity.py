@@ -67,6 +67,8 @@ class ActivityReader:
         if read_seconds is None:
             remedy = f"GRANT SELECT ON {_EVENTS}" if identity.performance_schema else "performance_schema=ON in my.cnf"
             words.append(f"the time of physical reads is unknown; {remedy} makes it known")
+        if identity.needed:
+            words.append(f"whether it is a primary is unknown; GRANT {identity.needed} makes it known")
         here = server is not None
         return Activity(
             decrypts=found.decrypts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from exporter.domain.errors import PermissionMissing, QueryFailed, TargetError, Unsupported
+from exporter.domain.errors import PermissionMissing, QueryFailed, Unsupported
 from exporter.engines._mysql_protocol.connection import Connection
 from exporter.engines._mysql_protocol.deadlines import Deadline
 from exporter.engines._mysql_protocol.replica_status import StatusReader
@@ -39,7 +39,8 @@ _SHARED = (
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Fields as in `TargetFacts`; `shared_costs` names the logs that are encrypted whichever twin is written to,
-    `performance_schema` says whether the server has it switched on, which only a restart changes."""
+    `performance_schema` says whether the server has it switched on, which only a restart changes. `needed` is the grant
+    without which the role is unknown, empty where it is known or none would help."""
 
     flavor: str
     version: str
@@ -49,6 +50,7 @@ class Identity:
     page_bytes: int
     shared_costs: str
     performance_schema: bool
+    needed: str = ""
 
 
 def identify(control: Connection, engine: str, deadline: Deadline) -> Identity:
@@ -61,15 +63,17 @@ def identify(control: Connection, engine: str, deadline: Deadline) -> Identity:
         raise Unsupported(_other_engine(flavor, values.get("version", ""), engine))
     read_only = any(_on(values, name) for name in ("read_only", "super_read_only", "innodb_read_only"))
     comment = values.get("version_comment", "").lower()
+    role, needed = _role(control, values, read_only, deadline)
     return Identity(
         flavor=flavor,
         version=values.get("version", control.server_version),
-        role=_role(control, values, read_only, deadline),
+        role=role,
         open_mode="read_only" if read_only else "read_write",
         edition=next((word for word in ("enterprise", "community") if word in comment), ""),
         page_bytes=int(values.get("innodb_page_size", 16384)),
         shared_costs=",".join(what for what, switches in _SHARED if any(_on(values, name) for name in switches)),
         performance_schema=_on(values, "performance_schema"),
+        needed=needed,
     )
 
 
@@ -91,18 +95,19 @@ def _other_engine(flavor: str, version: str, engine: str) -> str:
     return f"this server is {_NAMES[flavor]} ({version}), and the engine {engine} is not for it; {remedy}"
 
 
-def _role(control: Connection, values: Mapping[str, str], read_only: bool, deadline: Deadline) -> str:
-    """primary, replica or standalone; empty where the grants do not show it."""
+def _role(control: Connection, values: Mapping[str, str], read_only: bool, deadline: Deadline) -> tuple[str, str]:
+    """primary, replica or standalone; empty where it does not show, then with the grant that is missing."""
     try:
         channels = StatusReader().read(lambda sql: control.named(sql, timeout=deadline.step()))
     except PermissionMissing:
-        return "replica" if read_only else ""
+        monitor = "SLAVE MONITOR ON *.*" if control.is_mariadb else "REPLICATION CLIENT ON *.*"
+        return ("replica", "") if read_only else ("", monitor)
     except QueryFailed:
-        return ""
+        return "", ""
     if channels:
-        return "replica"
+        return "replica", ""
     if not _on(values, "log_bin"):
-        return "standalone"
+        return "standalone", ""
     try:
         # Without the privilege PROCESS the list holds our own sessions only, and this is refused.
         control.row("SELECT COUNT(*) FROM information_schema.INNODB_METRICS", timeout=deadline.step())
@@ -111,8 +116,8 @@ def _role(control: Connection, values: Mapping[str, str], read_only: bool, deadl
             (1,),
             timeout=deadline.step(),
         )
-    except TargetError as error:
-        if isinstance(error, PermissionMissing | QueryFailed):
-            return ""
-        raise
-    return "primary" if dumps else "standalone"
+    except PermissionMissing:
+        return "", "PROCESS ON *.*"
+    except QueryFailed:
+        return "", ""
+    return "primary" if dumps else "standalone", ""

@@ -12,7 +12,17 @@ from itertools import pairwise
 
 from exporter.domain.model import Operation
 from exporter.engines._mysql_protocol.connection import Connection
-from exporter.engines._mysql_protocol.counters import FILES, FIRST_FREE, NOT_THERE, Counters, Mark, Sources, TwinTable
+from exporter.engines._mysql_protocol.counters import (
+    FILES,
+    FIRST_FREE,
+    HISTORY,
+    NOT_THERE,
+    THREADS,
+    Counters,
+    Mark,
+    Sources,
+    TwinTable,
+)
 from exporter.engines._mysql_protocol.deadlines import Deadline
 from exporter.engines._mysql_protocol.operations import READING_AHEAD
 
@@ -31,7 +41,7 @@ class MariaDbCounters(Counters):
     def __init__(self, *args: object, **others: object) -> None:
         super().__init__(*args, **others)  # type: ignore[arg-type]
         self._foreign: deque[bool] = deque(maxlen=WATCHED_RUNS)
-        self._counts_decrypts = self._counts_tables = self._userstat = False
+        self._counts_decrypts = self._counts_tables = self._userstat = self._performance_schema = False
 
     @property
     def decrypt_source(self) -> str | None:
@@ -39,15 +49,23 @@ class MariaDbCounters(Counters):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        found = []
+        found, missing = [], self.sources.not_granted if self._performance_schema else set()
+        remedy = f"GRANT SELECT ON {FILES}" if FILES in missing else "performance_schema=ON in my.cnf"
         if self.polluted:
-            grant = (
-                f"GRANT SELECT ON {FILES}" if FILES in self.sources.not_granted else "performance_schema=ON in my.cnf"
-            )
             found.append(
                 "pages that canary queries read and decrypt are unknown, for others read as well and only the whole"
-                f" server is counted; {grant} makes them known"
+                f" server is counted; {remedy} makes them known"
             )
+        elif FILES in missing:
+            found.append(
+                "pages that canary queries read are known only while nobody else reads, for the whole server is counted;"
+                f" {remedy} makes them known at any time"
+            )
+        found += [
+            f"the server's own time of canary queries is unknown; GRANT SELECT ON {table} makes it known"
+            for table in (THREADS, HISTORY)
+            if table in missing
+        ]
         if not self.cpu_source:
             found.append("CPU of canary queries is unknown; SET GLOBAL userstat=ON makes it known")
         return tuple(found)
@@ -69,7 +87,8 @@ class MariaDbCounters(Counters):
 
     def find_more(self, sources: Sources, deadline: Deadline) -> None:
         self._counts_decrypts = self.can_read(sources, "", _status("Innodb_num_pages_decrypted"), deadline)
-        self._userstat = self.control.row("SELECT @@GLOBAL.userstat", timeout=deadline.step()) == (1,)
+        switches = self.control.row("SELECT @@GLOBAL.userstat, @@GLOBAL.performance_schema", timeout=deadline.step())
+        self._userstat, self._performance_schema = (value == 1 for value in switches or (0, 0))
         columns = (
             "SELECT 1 FROM information_schema.columns WHERE table_schema = 'information_schema'"
             " AND table_name = 'TABLE_STATISTICS' AND column_name = 'PAGES_READ_FROM_DISK'"

@@ -37,6 +37,11 @@ class MySqlCounters(Counters):
             found.append(
                 f"the server's own time of canary queries is unknown; GRANT SELECT ON {HISTORY} makes it known"
             )
+        if THREADS in missing:
+            found.append(
+                "whether the server runs on this machine is unknown, and with it the CPU of its threads, of the server and"
+                f" of its host; GRANT SELECT ON {THREADS} makes them known"
+            )
         if not self.cpu_source:
             remedy = (
                 "UPDATE performance_schema.setup_consumers SET ENABLED='YES' WHERE NAME='events_statements_cpu'"

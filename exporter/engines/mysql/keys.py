@@ -146,7 +146,13 @@ class Keys:
         self._remember(keyring, spaces)
         missing = None if lost is None else int(lost) + (1 if binlog and keyring.binlog is False else 0)
         state = self._state(keyring, spaces, lost, missing)
-        if state is KeystoreState.UNKNOWN and keyring.active and lost is None and keyring.masters:
+        if (
+            state is KeystoreState.UNKNOWN
+            and keyring.active
+            and lost is None
+            and keyring.masters
+            and spaces is not None
+        ):
             note(
                 "unknown: whether the keyring opens the encrypted tables; it holds master keys of another server only, "
                 "as after a copy of a data directory, and no encrypted twin tells"

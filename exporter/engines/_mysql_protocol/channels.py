@@ -121,7 +121,8 @@ def states_of(
         if verdicts[channel.name]:
             transport, apply, words = None, believed(channel.behind, beaten), verdicts[channel.name]
         else:
-            transport, apply, words = _by_position(channel, beaten, memory, answer.status_at, no_position)
+            shown = answer.row.sequence if carries and answer.row else None
+            transport, apply, words = _by_position(channel, beaten, shown, memory, answer.status_at, no_position)
         found.append(
             replace(
                 common,
@@ -151,14 +152,14 @@ def _heartbeat(answer: Answer, primary: Primary, primary_problem: str, memory: M
 
 
 def _by_position(
-    channel: Channel, heartbeat: float | None, memory: Memory, at: float, no_position: str
+    channel: Channel, heartbeat: float | None, shown: int | None, memory: Memory, at: float, no_position: str
 ) -> tuple[float | None, float | None, str]:
     """Transport and apply lag of a channel from the target, and why one is unknown although both threads run."""
     received, applied = channel.received, channel.applied
     if no_position or received is None or not memory.knows(received):
         return None, believed(channel.behind, heartbeat), no_position or NO_PLACE
     transport = memory.transport(received, applied, heartbeat, channel.receives is True, at)
-    apply = memory.apply(received, applied, heartbeat, channel.runs, at) if applied is not None else None
+    apply = memory.apply(received, applied, heartbeat, channel.runs, at, shown) if applied is not None else None
     unknown = transport is None or apply is None
     return transport, apply, NO_WRITER if unknown and not memory.is_fresh(at) else ""
 

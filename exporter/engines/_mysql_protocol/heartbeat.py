@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable
 
 from exporter.domain.clock import Clock, SystemClock
@@ -62,6 +63,11 @@ def heartbeat_table(schema: str) -> str:
     return f"{quoted(schema)}.{quoted(HEARTBEAT)}"
 
 
+def no_select(what: str, schema: str) -> str:
+    """Says that a heartbeat cannot be read, and which grant is missing."""
+    return f"{what} cannot be read; GRANT SELECT ON {heartbeat_table(schema)} to our account there"
+
+
 def read_row(connection: Connection, schema: str, timeout: float) -> Row | None:
     """The heartbeat as a server shows it; None while there is none. Raises `TargetError`."""
     sql = f"SELECT seq, TIMESTAMPDIFF(MICROSECOND, {_EPOCH}, beat) FROM {heartbeat_table(schema)} WHERE id = 1"
@@ -95,20 +101,21 @@ def read_identity(connection: Connection, timeout: float) -> tuple[int, str]:
 
 class Heartbeats:
     """Writes the heartbeats of one target. Used by the target's lane; outlives its sessions, so that what it
-    remembers survives a lost one.
+    remembers survives a lost one. A call that hung may go on beside the calls of the next session.
 
     `memory` holds the beats that were written, `position_problem` says why the binary log's end after them is unknown.
     """
 
     def __init__(self, schema: str, clock: Clock | None = None, interval: float = 1.0) -> None:
-        """`interval` is the number of seconds between two beats."""
+        """`interval` is the number of seconds between two beats, as far as is known; it is learnt from the beats."""
         self.schema, self.memory = schema, Memory(interval)
         self.position_problem = "this exporter has written no heartbeat"
-        self._interval = interval
         self._clock = clock or SystemClock()
+        self._noting = threading.Lock()
         self._held_by: Connection | None = None
         self._identity: tuple[int, str] | None = None
-        self._sequence = 0
+        self._limited: Connection | None = None
+        self._sequence = self._beats_here = 0
         self._statement: str | None = None
         self._ask_again = 0.0
 
@@ -119,16 +126,38 @@ class Heartbeats:
         grant that is missing, `QueryFailed` when the table is missing, any other `TargetError` as the connection does.
         """
         step = steps(timeout, "the heartbeat")
-        if self._held_by is not control:
-            self._take(control, step)
-        sequence = self._sequence + 1
-        self._write(control, sequence, step)
-        self._sequence, written = sequence, self._clock.monotonic()
+        try:
+            if self._held_by is not control:
+                self._take(control, step)
+            sequence = self._sequence + 1
+            self._write(control, sequence, step)
+        except PermissionMissing as error:
+            table = heartbeat_table(self.schema)
+            raise PermissionMissing(f"{error}; heartbeats need GRANT SELECT, INSERT, UPDATE ON {table}") from None
+        written = self._clock.monotonic()
         position = None
         try:
             position = self._position(control, step)
         finally:
-            self.memory.note(sequence, written, position, self._clock.monotonic())
+            self._note(control, sequence, written, position)
+        if self._limited is not control:
+            self._limit_idleness(control, step)
+
+    def _limit_idleness(self, control: Connection, step: Step) -> None:
+        """A session that is cut off by the network would keep the lock for as long as it may be idle. How long it is
+        between two beats shows at the second."""
+        gap = self.memory.gap
+        if gap is not None and self._beats_here > 1:
+            control.execute("SET SESSION wait_timeout = %s", (int(max(300.0, 10.0 * gap)),), timeout=step())
+            self._limited = control
+
+    def _note(self, control: Connection, sequence: int, written: float, position: Position | None) -> None:
+        with self._noting:
+            # A call that hung may end long after a new session has taken over.
+            if self._held_by is control:
+                self._sequence = sequence
+                self._beats_here += 1
+                self.memory.note(sequence, written, position, self._clock.monotonic())
 
     def _take(self, control: Connection, step: Step) -> None:
         """Become the only writer of a row that is ours, and learn where to go on."""
@@ -137,19 +166,20 @@ class Heartbeats:
         answer = control.row("SELECT GET_LOCK(%s, 0)", (name,), timeout=step())
         if answer is None or answer[0] != 1:
             holder = control.row("SELECT IS_USED_LOCK(%s)", (name,), timeout=step())
-            who = f" (its session has the number {holder[0]})" if holder is not None and holder[0] is not None else ""
-            raise Blocked(f"another exporter writes the heartbeats of the schema {self.schema}{who}")
-        # A session that is cut off by the network would keep the lock for as long as it may be idle.
-        idle = int(max(300.0, 10 * self._interval))
-        control.execute("SET SESSION wait_timeout = %s", (idle,), timeout=step())
+            who = f" {holder[0]}" if holder is not None and holder[0] is not None else ""
+            raise Blocked(
+                f"another session{who} writes the heartbeats of the schema {self.schema}; it belongs to another exporter, "
+                f"or was cut off from this one, which the server notices within minutes"
+            )
         row = self._existing(control, step)
         identity = read_identity(control, step())
-        if identity != self._identity:
-            self.memory.other_log()
-        self._identity, self._held_by = identity, control
-        self._sequence = row.sequence if row else 0
-        self._ask_again = 0.0
-        self.memory.begin(self._sequence)
+        with self._noting:
+            if identity != self._identity:
+                self.memory.other_log()
+            self._identity, self._held_by = identity, control
+            self._sequence, self._beats_here = row.sequence if row else 0, 0
+            self._ask_again = 0.0
+            self.memory.begin(self._sequence)
 
     def _existing(self, control: Connection, step: Step) -> Row | None:
         """The row, if the table is one that we made."""
@@ -175,7 +205,8 @@ class Heartbeats:
                 control.execute(insert, (sequence,), timeout=step())
         except QueryFailed:
             # The table may have been exchanged: look at it anew.
-            self._held_by = None
+            if self._held_by is control:
+                self._held_by = None
             raise
 
     def _position(self, control: Connection, step: Step) -> Position | None:
@@ -187,7 +218,9 @@ class Heartbeats:
                 row = control.row(statement, timeout=step())
             except PermissionMissing:
                 privilege = "BINLOG MONITOR" if control.is_mariadb else "REPLICATION CLIENT"
-                self._no_position(f"the end of the binary log cannot be read; GRANT {privilege} ON *.* to our account there")
+                self._no_position(
+                    f"the end of the binary log cannot be read; GRANT {privilege} ON *.* to our account there"
+                )
                 return None
             except QueryFailed:
                 self._statement = None

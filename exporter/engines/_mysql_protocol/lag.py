@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import deque
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -20,6 +21,9 @@ COARSENESS = 0.005
 fill no more than the above in ten years."""
 IN_FLIGHT = 30
 """Heartbeats that another exporter can write between our look at the primary and that at a standby."""
+CHECKPOINT = 1.0
+"""Seconds that what was applied may be told too far back: a MySQL that applies in several threads looks only every 0.3 s
+how far all of them are. Beyond that it is believed, for its threads may pass each other."""
 DOUBTFUL = 2.0
 """Seconds that a heartbeat may be older than the lag of the server's own account, before we doubt the latter."""
 
@@ -88,6 +92,11 @@ class Trail:
         place = bisect_right(self._keys, key)
         return self._beats[place - 1] if place else None
 
+    def numbered(self, sequence: int) -> Beat | None:
+        """The newest that was written no later than the one with this number; None when there is none."""
+        place = bisect_right(self._beats, sequence, key=lambda beat: beat.sequence)
+        return self._beats[place - 1] if place else None
+
     def _thin_out(self) -> None:
         now = self._beats[-1].at
         kept = [self._beats[0]]
@@ -142,12 +151,23 @@ class Memory:
     """The heartbeats that we wrote to one primary; by number, and by the end of its binary log after each."""
 
     def __init__(self, interval: float = 1.0) -> None:
-        """`interval` seconds are between two beats. Nothing can be told from their standing still before some have
-        been missed."""
-        self.fresh = max(10.0, 3.0 * interval)
+        """`interval` seconds are between two beats until the beats themselves show it."""
+        self._interval = interval
+        self._gaps: deque[float] = deque(maxlen=3)
         self._start: int | None = None
         self._numbers, self._places = Trail(), Trail()
         self._log = ""
+
+    @property
+    def gap(self) -> float | None:
+        """Seconds between two beats: the shortest of the last three times; None before the second beat."""
+        return min(self._gaps, default=None)
+
+    @property
+    def fresh(self) -> float:
+        """Seconds within which a beat must have been written, for there to be somebody who writes them."""
+        gap = self.gap
+        return max(10.0, 3.0 * (self._interval if gap is None else gap))
 
     def begin(self, sequence: int) -> None:
         """We write from here on, after what was in the row. What we remember holds if that is our own last beat."""
@@ -161,14 +181,17 @@ class Memory:
 
     def note(self, sequence: int, at: float, position: Position | None, then: float) -> None:
         """A beat could be read at `at`; `then`, the binary log ended at `position`, which is unknown if None."""
+        newest = self._numbers.newest
+        if newest is not None:
+            self._gaps.append(at - newest.at)
         self._numbers.note(Beat(sequence, at, (sequence, 0)))
         if position is None:
             return
         if position.log != self._log:
             self._places.clear()
             self._log = position.log
-        newest = self._places.newest
-        if newest is None or position.place != newest.key:
+        last = self._places.newest
+        if last is None or position.place != last.key:
             self._places.note(Beat(sequence, then, position.place))
 
     def other_log(self) -> None:
@@ -228,16 +251,30 @@ class Memory:
         return max(0.0, at - missing.at)
 
     def apply(
-        self, received: Position, applied: Position, heartbeat: float | None, up: bool, at: float
+        self,
+        received: Position,
+        applied: Position,
+        heartbeat: float | None,
+        up: bool,
+        at: float,
+        shown: int | None = None,
     ) -> float | None:
-        """The same for what is not beyond `received` but beyond `applied`. `up`: it receives and applies."""
+        """The same for what is not beyond `received` but beyond `applied`.
+
+        `up`: it receives and applies. `shown` is the number of the heartbeat that came by this way and can be read.
+        """
         if applied.log != self._log or received.log != self._log:
             return None
-        waiting = self._places.after(applied.place)
+        done = applied.place
+        waiting = self._places.after(done)
+        if waiting is not None and shown is not None and at - waiting.at <= CHECKPOINT:
+            seen = self._places.numbered(shown)
+            done = max(done, seen.key) if seen else done
+            waiting = self._places.after(done)
         if waiting is None or waiting.key > received.place:
-            nothing = applied.place >= received.place or self.is_fresh(at)
+            nothing = done >= received.place or self.is_fresh(at)
             return 0.0 if up and nothing else None
-        if self.until(applied) is None:
+        if self._places.until(done) is None:
             return heartbeat
         return max(0.0, at - waiting.at)
 

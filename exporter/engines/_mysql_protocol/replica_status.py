@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from exporter.domain.errors import PermissionMissing, QueryFailed, TargetError
+from exporter.domain.errors import QueryFailed, TargetError
 from exporter.engines._mysql_protocol.lag import Position, seconds
 
 Row = Mapping[str, object]
@@ -15,11 +15,6 @@ Ask = Callable[[str], Iterable[Row]]
 STATEMENTS = ("SHOW ALL SLAVES STATUS", "SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
 """In this order: MariaDB has the first, and shows with the others only one of its channels; MySQL had the third until
 8.3 and has the second since 8.0.22."""
-NOT_PERMITTED = (
-    "the status of its replication cannot be read; grant SLAVE MONITOR (MariaDB) or REPLICATION CLIENT (MySQL)"
-    " ON *.* to our account there"
-)
-
 _RUNNING = {"Yes": True, "No": False, "Connecting": False, "Preparing": False}
 
 _FAULTS = {
@@ -50,6 +45,7 @@ _FAULTS = {
     2013: "the connection to the source was lost",
     2026: "TLS to the source failed",
     2061: "the replication account wants a secure connection",
+    3030: "another of its threads failed before",
     3185: "the master key is not in the keyring",
     13114: "the source cannot send what is asked for; its log may have been purged",
     13117: "source and replica do not fit together, or have the same server id",
@@ -58,15 +54,30 @@ _FAULTS = {
 """In our words: the server's own show rows of the database, accounts and hosts."""
 
 
+def not_permitted(mariadb: bool) -> str:
+    """Says that the status cannot be read, and which grant is missing."""
+    privilege = "SLAVE MONITOR" if mariadb else "REPLICATION CLIENT"
+    return f"the status of its replication cannot be read; GRANT {privilege} ON *.* to our account there"
+
+
+FOLLOWED = 3030
+"""Error of an applying thread that only stopped because of another one's (ER_SLAVE_WORKER_STOPPED_PREVIOUS_THD_ERROR)."""
+WORKERS = (
+    "SELECT channel_name, MAX(last_error_number) FROM performance_schema.replication_applier_status_by_worker"
+    f" WHERE last_error_number NOT IN (0, {FOLLOWED}) GROUP BY channel_name"
+)
+"""The errors of the threads that failed first; MySQL only, needs SELECT on that table."""
+
+
 @dataclass(frozen=True, slots=True)
 class Channel:
     """One channel as it was read; None is unknown.
 
-    `receives` and `applies` are what the two threads do (connecting is not receiving). `received` and `applied` are
+    `receives` and `applies` are what the two threads do (one that `connects` does not receive). `received` and `applied` are
     places in the binary log of the source. `source` and `source_uuid` name the server that sends, 0 and empty before
     it was connected to since the replica was started; `address` is where that server is said to be. `behind` is
-    the lag in the replica's own opinion in seconds, `delay` the one that was asked for. `problem` says why a thread
-    does not run.
+    the lag in the replica's own opinion in seconds, `delay` the one that was asked for. The last two are the numbers of
+    the errors that stopped the threads last, or kept them from starting; 0 is none.
     """
 
     name: str = ""
@@ -79,11 +90,20 @@ class Channel:
     address: tuple[str, int] = ("", 0)
     behind: float | None = None
     delay: float | None = None
-    problem: str = ""
+    connects: bool = False
+    receiver_fault: int = 0
+    applier_fault: int = 0
 
     @property
     def runs(self) -> bool:
         return self.receives is True and self.applies is True
+
+    @property
+    def problem(self) -> str:
+        """Why a thread does not run; empty when both do."""
+        receiver = _trouble("receiver", self.receives, self.connects, self.receiver_fault)
+        applier = _trouble("applier", self.applies, False, self.applier_fault)
+        return "; ".join(part for part in (receiver, applier) if part)
 
 
 def parsed(row: Row) -> Channel:
@@ -112,24 +132,19 @@ def parsed(row: Row) -> Channel:
         # Only then it is more than a left-over: MySQL shows 0 for a channel that never connected.
         behind=seconds(value("Seconds_Behind_Master", "Seconds_Behind_Source")) if receives and applies else None,
         delay=seconds(value("SQL_Delay")),
-        problem="; ".join(
-            part
-            for part in (
-                _trouble("receiver", receives, str(receiving), _whole(value("Last_IO_Errno"))),
-                _trouble("applier", applies, str(applying), _whole(value("Last_SQL_Errno", "Last_Errno"))),
-            )
-            if part
-        ),
+        connects=receiving in ("Connecting", "Preparing"),
+        receiver_fault=_whole(value("Last_IO_Errno")),
+        applier_fault=_whole(value("Last_SQL_Errno", "Last_Errno")),
     )
 
 
-def _trouble(who: str, running: bool | None, word: str, fault: int) -> str:
+def _trouble(who: str, running: bool | None, connecting: bool, fault: int) -> str:
     """Why a thread does not run, as far as its last error tells."""
     if running is None:
         return f"the state of the {who} is unknown"
     if running and not fault:
         return ""
-    state = {"No": "is stopped", "Yes": "runs again after a fault"}.get(word, "is connecting")
+    state = "runs again after a fault" if running else "is connecting" if connecting else "is stopped"
     if not fault:
         return f"the {who} {state}"
     return f"the {who} {state}: {_FAULTS.get(fault, 'see the log of the replica')} (error {fault})"
@@ -154,14 +169,12 @@ class StatusReader:
     def read(self, ask: Ask) -> tuple[Channel, ...]:
         """All channels; none on a server that replicates from nobody.
 
-        Raises `PermissionMissing` with the grant that is missing, any other `TargetError` as `ask` does.
+        Raises `TargetError` as `ask` does.
         """
         refusal: TargetError | None = None
         for statement in (self._statement,) if self._statement else STATEMENTS:
             try:
                 channels = tuple(parsed(row) for row in ask(statement))
-            except PermissionMissing:
-                raise PermissionMissing(NOT_PERMITTED) from None
             except QueryFailed as error:
                 # Mostly one that it does not know. Another version may be running when the next is read.
                 self._statement, refusal = None, refusal or error

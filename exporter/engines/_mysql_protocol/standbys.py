@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from exporter.domain.clock import Clock, SystemClock
-from exporter.domain.errors import AuthenticationFailed, ConnectFailed, TargetError
+from exporter.domain.errors import AuthenticationFailed, ConnectFailed, PermissionMissing, QueryFailed, TargetError
 from exporter.domain.states import StandbyState
 from exporter.engines._mysql_protocol.channels import Answer, Sources, states_of
 from exporter.engines._mysql_protocol.connection import Connection, Connector
@@ -16,6 +16,7 @@ from exporter.engines._mysql_protocol.heartbeat import (
     Heartbeats,
     Step,
     lost,
+    no_select,
     read_clock,
     read_identity,
     read_row,
@@ -23,7 +24,13 @@ from exporter.engines._mysql_protocol.heartbeat import (
 )
 from exporter.engines._mysql_protocol.key_match import KeyLook, KeysSeen, compared
 from exporter.engines._mysql_protocol.lag import Primary
-from exporter.engines._mysql_protocol.replica_status import StatusReader
+from exporter.engines._mysql_protocol.replica_status import (
+    FOLLOWED,
+    WORKERS,
+    Channel,
+    StatusReader,
+    not_permitted,
+)
 
 PRIMARY_SHARE = 0.5
 """Of the time for a reading, what the primary may take."""
@@ -117,6 +124,8 @@ class _Standby:
         try:
             answer.row = read_row(connection, self.schema, step())
             answer.row_problem = "" if answer.row else "it has no heartbeat yet"
+        except PermissionMissing:
+            answer.row_problem = no_select("its heartbeat", self.schema)
         except TargetError as error:
             if lost(error):
                 raise
@@ -126,11 +135,16 @@ class _Standby:
     def _ask_status(self, connection: Connection, answer: Answer, step: Step) -> None:
         answer.status_at = self.clock.monotonic()
         try:
-            answer.channels = self.status.read(lambda sql: connection.named(sql, timeout=step()))
+            channels = self.status.read(lambda sql: connection.named(sql, timeout=step()))
+            if any(channel.applier_fault == FOLLOWED for channel in channels):
+                channels = _with_first_faults(channels, connection, step)
+            answer.channels = channels
+        except PermissionMissing:
+            answer.status_problem = not_permitted(connection.is_mariadb)
         except TargetError as error:
             if lost(error):
                 raise
-            answer.status_problem = str(error)
+            answer.status_problem = f"the status of its replication cannot be read: {error}"
 
     def _connected(self, step: Step) -> Connection:
         with self.lock:
@@ -157,6 +171,20 @@ class _Standby:
                 return connection
         connection.close()
         raise ConnectFailed("closed")
+
+
+def _with_first_faults(channels: tuple[Channel, ...], connection: Connection, step: Step) -> tuple[Channel, ...]:
+    """Where the server names an error that only followed from another one, that one."""
+    try:
+        first = dict(connection.rows(WORKERS, timeout=step()))
+    except (PermissionMissing, QueryFailed):
+        return channels
+    return tuple(
+        replace(channel, applier_fault=first.get(channel.name, FOLLOWED))
+        if channel.applier_fault == FOLLOWED
+        else channel
+        for channel in channels
+    )
 
 
 class Standbys:
@@ -210,6 +238,8 @@ class Standbys:
         row, problem = None, ""
         try:
             row = read_row(control, self._heartbeats.schema, step())
+        except PermissionMissing:
+            problem = no_select("the heartbeat of the primary", self._heartbeats.schema)
         except TargetError as error:
             if lost(error):
                 raise

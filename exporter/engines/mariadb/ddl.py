@@ -10,6 +10,9 @@ from exporter.engines.mariadb.settings import Pair
 # Plain pages of the server's default compression would not hold as many rows as the twin's.
 _UNCOMPRESSED = "PAGE_COMPRESSED=0"
 
+_READ = ("threads", "events_statements_history", "file_summary_by_instance", "file_summary_by_event_name")
+"""Tables of the performance schema that the exporter reads; others show what applications do."""
+
 _ADVICE = """\
 CPU time of single sessions (source of the CPU metrics). Costs about 1.5 microseconds of each statement, also of the
 applications'. It lasts until the server is restarted; to keep it, write userstat=ON into my.cnf:
@@ -54,8 +57,10 @@ class MariaDbDdl:
     def grants(self, schema: str) -> tuple[str, ...]:
         own = quoted(schema)
         return (
-            "PROCESS, SLAVE MONITOR, BINLOG MONITOR ON *.*",
-            "SELECT ON `performance_schema`.*",
+            "PROCESS ON *.*",
+            "SLAVE MONITOR ON *.*",
+            "BINLOG MONITOR ON *.*",
+            *(f"SELECT ON `performance_schema`.`{table}`" for table in _READ),
             f"SELECT ON {own}.*",
             f"INSERT, UPDATE ON {own}.`heartbeat`",
         )

@@ -39,9 +39,9 @@ Step = Callable[[], float]
 
 
 def steps(timeout: float, what: str, share: float = SHARE) -> Step:
-    """The same for each as long as there is time: a session has to be told when its timeout changes."""
-    left = TimeLeft(timeout, what)
-    return lambda: left(timeout * share)
+    """The same for each as long as there is time, and from call to call: a session is told when its timeout changes."""
+    left, each = TimeLeft(timeout, what), max(0.1, round(timeout * share, 1))
+    return lambda: left(each)
 
 
 def lost(error: TargetError) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from exporter.domain.clock import FakeClock
 from exporter.domain.errors import Blocked, ConnectFailed, LockTimeout, PermissionMissing, QueryFailed, Unavailable
-from exporter.engines._mysql_protocol.heartbeat import Heartbeats, lock_name, read_clock, read_identity, read_row
+from exporter.engines._mysql_protocol.heartbeat import SHARE, Heartbeats, lock_name, read_clock, read_identity, read_row
 from exporter.engines._mysql_protocol.lag import Position, Primary
 from tests.engines.mysql_protocol.connectors import PATIENCE, connector
 from tests.engines.mysql_protocol.heartbeat_tables import create_heartbeat, ddl_of, grants, make_table
@@ -318,3 +318,20 @@ def status(server):
     """How often the end of the binary log was asked for."""
     name = "Com_show_binlog_status" if isinstance(server, MariaDbServer) else "Com_show_binary_log_status"
     return server.status(name)
+
+
+def test_a_beat_is_two_statements(logged):
+    """Also when the timeout is what is left of one, and so a little different each time."""
+    heartbeats, control = Heartbeats("logged"), logged.connected()
+    for number in range(3):
+        heartbeats.beat(control, PATIENCE - number * 0.0013)
+    before = questions(control)
+    for number in range(10):
+        heartbeats.beat(control, PATIENCE - number * 0.0013)
+    assert questions(control) - before == 20 + 1  # and the question itself
+
+
+def questions(control):
+    # With the timeout of the beats, so that it costs nothing else.
+    ((_, value),) = control.rows("SHOW SESSION STATUS LIKE 'Questions'", timeout=round(PATIENCE * SHARE, 1))
+    return int(value)

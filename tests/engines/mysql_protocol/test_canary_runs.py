@@ -20,14 +20,17 @@ ROWS = 60_000
 POOL_MB = 8
 
 
-def servers(kind):
-    return MySqlServer(buffer_pool_mb=POOL_MB) if kind == "mysql" else MariaDbServer(kind, buffer_pool_mb=POOL_MB)
+def server_of(kind, pool_mb):
+    """MySQL wants a thousand pages to be free, more than the whole pool has, and would keep others for no good reason."""
+    if kind == "mysql":
+        return MySqlServer(buffer_pool_mb=pool_mb, options={"innodb-lru-scan-depth": 100})
+    return MariaDbServer(kind, buffer_pool_mb=pool_mb)
 
 
 @pytest.fixture(scope="module", params=["11.8", "mysql"])
 def cold(request, tmp_path_factory):
     """(server, target, session, facts of the pair), all of it for the whole module: loading takes longest."""
-    with servers(request.param) as server:
+    with server_of(request.param, POOL_MB) as server:
         target = target_of(server, tmp_path_factory.mktemp("cold"), rows=ROWS)
         with measurable(target) as (session, facts):
             yield server, target, session, facts
@@ -50,6 +53,7 @@ def test_point_selects_find_their_pages_cold_and_decrypt_on_the_encrypted_side_a
     assert encrypted.blocks_read > number / 2
     assert plain.blocks_read > number / 2
     assert encrypted.decrypts <= encrypted.blocks_read
+    assert abs(encrypted.blocks_read - plain.blocks_read) <= 0.2 * number
 
 
 def test_the_servers_own_count_agrees_with_the_sum_of_the_samples(cold):
@@ -131,8 +135,7 @@ def test_a_scan_in_mysql_is_done_by_the_session_that_is_timed(cold):
 @pytest.fixture(scope="module", params=["11.8", "mysql"])
 def warm(request, tmp_path_factory):
     """The same with a pool into which both twins fit."""
-    kind = request.param
-    server = MySqlServer(buffer_pool_mb=64) if kind == "mysql" else MariaDbServer(kind, buffer_pool_mb=64)
+    server = server_of(request.param, 64)
     with server, measurable(target_of(server, tmp_path_factory.mktemp("warm"), rows=10_000)) as (session, facts):
         yield session, facts, target_of(server, tmp_path_factory.mktemp("again"), rows=10_000)
 

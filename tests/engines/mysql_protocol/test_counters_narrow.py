@@ -239,3 +239,52 @@ def test_verification_decides_whose_pages_count_as_decrypted(kind, request, acco
 
     assert known(unverified, "decrypts") == (False, False)
     assert {one.decrypts for one in verified[Slot.B]} == {0}
+
+
+@pytest.fixture(scope="module")
+def talkative_mariadb():
+    """With everything switched on that a DBA may switch on."""
+    consumers = ("events_statements_current", "events_statements_history")
+    with MariaDbServer(
+        "10.11", buffer_pool_mb=8, performance_schema=True, consumers=consumers, userstat=True
+    ) as server:
+        yield server
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_mariadb_with_everything_switched_on_tells_everything(talkative_mariadb, tmp_path, elsewhere, hidden):
+    """The question for the session's CPU is a statement as well, and must not be taken for the query."""
+    target = target_of(talkative_mariadb, tmp_path, rows=ROWS)
+    with measurable(target, hide=elsewhere if hidden else None) as (session, _):
+        work = run_both(target, session, runs=40)
+        facts, activity = session.facts(), session.activity(5.0)
+
+    assert facts.clock == "server"
+    assert facts.cpu_source == ("session" if hidden else "thread+background")
+    assert facts.decrypt_source == "counter"
+    for slot in Slot:
+        for one in work[slot]:
+            assert 0 < one.server_seconds < 1
+            assert one.cpu_seconds is not None
+            assert one.decrypts <= one.blocks_read
+    assert sum(one.decrypts for one in work[Slot.A]) > 20
+    assert sum(one.blocks_read for one in work[Slot.B]) > 20
+    assert {one.decrypts for one in work[Slot.B]} == {0}
+    assert activity.read_seconds > 0
+    assert activity.problems == ()
+    # The query's own time, not that of the question after it: a scan takes longer than asking.
+    with measurable(target, hide=elsewhere if hidden else None) as (session, _):
+        scan = session.run(target.pairs[0], Slot.B, Operation.FULL_SCAN, 1, 10.0)
+    assert scan.work.server_seconds > 0.003
+
+
+def test_reads_of_others_are_not_ours_where_mariadb_counts_each_file(talkative_mariadb, tmp_path):
+    target = target_of(talkative_mariadb, tmp_path, rows=ROWS)
+    other = target_of(talkative_mariadb, tmp_path, rows=ROWS, schema="other")
+    with opened(other, provisioned=True) as noisy, measurable(target) as (session, _):
+        counters = session._canaries["main"].counters
+        counters.before = _disturbed(counters.before, noisy, other)
+        work = run_both(target, session, runs=20)
+
+    assert all(one.decrypts <= one.blocks_read <= 10 for one in work[Slot.A])
+    assert {one.decrypts for one in work[Slot.B]} == {0}

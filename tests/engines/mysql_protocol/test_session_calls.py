@@ -15,6 +15,7 @@ from exporter.domain.errors import (
     Unsupported,
 )
 from exporter.domain.model import Operation, Slot
+from exporter.domain.states import KeystoreState, LagKind
 from exporter.engines import registry
 from tests.engines.mysql_protocol.canary_targets import measurable, opened, run_both, target_of
 from tests.processes import until
@@ -298,3 +299,47 @@ def test_decrypts_of_mysql_go_on_when_an_encrypted_table_vanishes(mysql, tmp_pat
     assert before.encrypts > 50
     assert after.encrypts >= before.encrypts
     assert reopened.encrypts >= after.encrypts
+
+
+def test_a_twin_in_a_general_tablespace_is_counted_by_the_file_of_that(mysql, tmp_path):
+    mysql.query("CREATE TABLESPACE canary_space ADD DATAFILE 'elsewhere.ibd' ENCRYPTION='Y'")
+    pairs = ({"name": "main", "rows": ROWS, "tablespace": "canary_space"},)
+    target = target_of(mysql, tmp_path, schema="general", pairs=pairs)
+    try:
+        with measurable(target) as (session, _):
+            work = run_both(target, session)
+            files = session._canaries["main"].counters._names
+    finally:
+        mysql.query("DROP DATABASE general")
+        mysql.query("DROP TABLESPACE canary_space")
+
+    assert files["main_encrypted"].endswith("/elsewhere.ibd")
+    assert files["main_plain"].endswith("/general/main_plain.ibd")
+    assert all(one.blocks_read is not None for slot in Slot for one in work[slot])
+
+
+def test_heartbeats_and_standbys_are_told_through_the_session(mariadb_pair, tmp_path):
+    primary, replica = mariadb_pair
+    secret = tmp_path / "replica.secret"
+    secret.write_text(replica.password)
+    standby = {"name": "near", "socket": replica.socket, "user": replica.user, "password": {"file": str(secret)}}
+    target = target_of(primary, tmp_path, rows=1_000, schema="beating", standbys=(standby,))
+    with opened(target, provisioned=True) as session:
+
+        def caught_up():
+            session.heartbeat(5.0)
+            (state,) = session.standbys(5.0)
+            return state.lag(LagKind.HEARTBEAT) is not None and state.apply_running
+
+        until(caught_up, "the replica to show a heartbeat")
+        (state,) = session.standbys(5.0)
+    primary.query("DROP DATABASE beating")
+
+    assert (state.standby, state.transport_running) == ("near", True)
+
+
+def test_the_encryption_state_is_told_through_the_session(server, target):
+    with measurable(target) as (session, _):
+        state = session.encryption_state(10.0)
+
+    assert [keystore.state for keystore in state.keystores] == [KeystoreState.OPEN]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 
 from exporter.config.schema import OperationSettings
 from exporter.domain.clock import SystemClock
@@ -14,6 +15,7 @@ from exporter.overhead.hodges_lehmann import hodges_lehmann
 from exporter.overhead.units import UnitPairing, log_ratios
 from exporter.probing.canary import Canary
 from exporter.probing.turnstile import Turnstile
+from tests.processes import until
 
 
 def quiet(_what, _share):
@@ -61,6 +63,17 @@ def measurable(target, *, hide: Path | None = None):
         assert facts.valid, facts.problem
         session.prepare(pair, 10.0)
         yield session, facts
+
+
+def wait_for_quiet(session):
+    """Until nobody else reads: statistics of tables that were just filled are made in the background."""
+
+    def quiet_for_a_while():
+        before = session.activity(10.0).reads
+        Event().wait(0.3)
+        return session.activity(10.0).reads == before
+
+    until(quiet_for_a_while, "the server's own reads to end")
 
 
 def ticks(target, session, facts, operation, number, samples=20):

@@ -6,8 +6,7 @@ import pytest
 
 from exporter.domain.errors import Unavailable
 from exporter.domain.model import Operation, Slot
-from tests.engines.mysql_protocol.canary_targets import measurable, opened, run_both, target_of
-from tests.processes import until
+from tests.engines.mysql_protocol.canary_targets import measurable, opened, run_both, target_of, wait_for_quiet
 from tests.servers.mariadb import MariaDbServer
 from tests.servers.mysql import MySqlServer
 
@@ -145,8 +144,7 @@ def test_a_switched_off_history_makes_runs_fail_and_the_next_preparation_goes_on
 def test_mariadb_counts_what_it_decrypts_without_any_grant(account, mariadb_server):
     target = account(mariadb_server, "PROCESS ON *.*")
     with measurable(target) as (session, _):
-        # Statistics of tables that were just filled are still being made, which reads as well.
-        until(lambda: all(one.decrypts is not None for one in run_both(target, session)[Slot.A]), "others to be quiet")
+        wait_for_quiet(session)
         work = run_both(target, session, runs=50)
         facts = session.facts()
 
@@ -199,7 +197,7 @@ def test_others_who_read_encrypted_tables_make_mariadbs_counts_unknown_and_words
     target = account(mariadb_server, "PROCESS ON *.*")
     other = target_of(mariadb_server, tmp_path, rows=ROWS, schema="other")
     with opened(other, provisioned=True) as noisy, measurable(target) as (session, _):
-        until(lambda: run_both(target, session)[Slot.A][-1].decrypts is not None, "others to be quiet")
+        wait_for_quiet(session)
         pair, rng, last = target.pairs[0], random.Random(3), []
         for _ in range(60):
             key = rng.randrange(2**31)

@@ -149,7 +149,7 @@ class TargetBook:
     def failed(self, message: TargetFailed) -> None:
         self._lost = False
         self._problem = words(message.words) or message.reason.value
-        if message.connecting or message.reason is Reason.CONNECT:
+        if message.connecting or message.reason in (Reason.CONNECT, Reason.TIMEOUT):
             self._errors[message.reason] += 1
         if message.connecting or message.reason in UNREACHABLE:
             self._reached = False

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import Clock
-from exporter.domain.errors import Blocked, ConnectFailed, TargetError
+from exporter.domain.errors import Blocked, ConnectFailed, DeadlineExceeded, TargetError
 from exporter.domain.model import Operation, Snapshot, TargetFacts, Tick
 from exporter.engines import registry
 from exporter.engines.base import Engine, Progress, Session
@@ -56,6 +56,9 @@ SNAPSHOT_UNITS = 12
 SNAPSHOT_SECONDS = 2.0
 
 _FATAL = tuple(error.reason.value for error in ABORTING)
+_ENDING = (ConnectFailed, DeadlineExceeded)
+"""Errors of a collector after which its session is given up: it is lost, or nobody knows what state it is in. Connecting
+anew is what the back-off watches over, and what says by its own reason how the server is."""
 
 
 class Rounds:
@@ -248,7 +251,7 @@ class Rounds:
         self._emit(TargetFailed(self.target.name, error.reason, str(error), connecting))
         if connecting:
             self._back_off.failed(error, self._clock.monotonic())
-        elif isinstance(error, ConnectFailed):
+        elif isinstance(error, _ENDING):
             self.close()
 
     def _read_state(self, session: Session) -> str:

@@ -10,7 +10,7 @@ import pytest
 from exporter.domain.errors import Reason
 from exporter.domain.model import Operation, SeriesKey, Snapshot, Variant, Work
 from exporter.domain.states import EncryptionState, Keystore, KeystoreState
-from exporter.probing.messages import Beat, SnapshotDone, StateRead, TargetReached, TickDone
+from exporter.probing.messages import Beat, SnapshotDone, StateRead, TargetFailed, TargetReached, TickDone
 from tests.exposition.stages import FACTS, Stage, burst
 
 POINT = {"operation": "point_select"}
@@ -144,6 +144,14 @@ def test_connections_are_counted(stage: Stage) -> None:
     assert stage.value("tde_target_connect_seconds_total") == 0.25
     assert stage.value("tde_target_connection_errors_total", reason="connect") == 1
     assert stage.value("tde_target_connection_errors_total", reason="permission") == 1
+
+
+def test_a_session_given_up_after_a_deadline_is_counted(stage: Stage) -> None:
+    stage.begin()
+    stage.say(TargetFailed("embedded", Reason.TIMEOUT, "not done after 10 s", connecting=False))
+
+    assert stage.value("tde_target_connection_errors_total", reason="timeout") == 1
+    assert stage.value("tde_target_up") == 0
 
 
 # -- encryption state --------------------------------------------------------------------------------------

@@ -245,6 +245,19 @@ def test_a_lost_session_is_one_error_and_a_new_session_next_time(said):
     assert [message.connects for message in orders.of(TargetReached)] == [1, 2, 1, 2]
 
 
+def test_a_collector_that_ran_into_its_deadline_gives_the_session_up_and_the_back_off_takes_over(said):
+    silent = Fault(kind="error", call="activity", reason=Reason.TIMEOUT)
+    orders = said(faults=(silent, Fault(kind="error", call="open", reason=Reason.TIMEOUT, first=2)))
+    orders.rounds.encryption_state()
+    for _ in range(6):
+        orders.rounds.activity()
+
+    failed = [(message.reason, message.connecting) for message in orders.of(TargetFailed)]
+    assert failed == [(Reason.TIMEOUT, False)] + [(Reason.TIMEOUT, True)] * 4
+    assert orders.rounds.take_skipped()["back_off"] == 1
+    assert orders.rounds.allowance.sessions.open == 0
+
+
 def test_the_first_pass_ends_with_a_snapshot_if_asked_to(said):
     orders = said()
     orders.rounds.begin(snapshot=True)

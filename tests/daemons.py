@@ -1,0 +1,152 @@
+"""A daemon as an operator runs it: its own process, its own state directory, a real port."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.processes import alive
+
+PATIENCE = 45.0
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+class Daemon:
+    """Starts, asks and stops one exporter."""
+
+    def __init__(self, directory: Path, settings: dict | None = None, environ: dict[str, str] | None = None):
+        self.directory, self.port = directory, free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = directory / "daemon.log"
+        self._environ = {
+            **os.environ,
+            "TDE_EXPORTER_STATE_DIRECTORY": str(directory / "state"),
+            "TDE_EXPORTER_WEB__PORT": str(self.port),
+            **(environ or {}),
+        }
+        self._command = [sys.executable, "-m", "exporter"]
+        if settings is not None:
+            path = directory / "config.yaml"
+            path.write_text(yaml.safe_dump(settings))
+            self._command += ["--config", str(path)]
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Daemon:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*self._command, "run"], env=self._environ, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+            )
+        return self
+
+    def until(self, condition: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
+        """Wait for a condition; fail with the daemon's own words."""
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            assert self.process is not None
+            with contextlib.suppress(httpx.TransportError):
+                if condition():
+                    return
+            assert self.process.poll() is None, f"the daemon ended:\n{self.words()}"
+            time.sleep(0.1)
+        pytest.fail(f"waited {patience:.0f} s in vain for: {what}\n{self.words()}")
+
+    def ready(self) -> Daemon:
+        self.until(lambda: self.get("/-/ready").status_code == 200, "readiness")
+        return self
+
+    def get(self, path: str, **options) -> httpx.Response:
+        return httpx.get(self.url + path, timeout=20.0, **options)
+
+    def samples(self) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+        answer = self.get("/metrics")
+        assert answer.status_code == 200, answer.text
+        return {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in text_string_to_metric_families(answer.text)
+            for sample in family.samples
+        }
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """The one sample of that name whose labels include the given ones; None when there is none."""
+        found = [
+            value for (sample, have), value in self.samples().items() if sample == name and set(labels.items()) <= have
+        ]
+        assert len(found) <= 1, f"{name}{labels} is not one sample"
+        return found[0] if found else None
+
+    def total(self, name: str, **labels: str) -> float:
+        """The sum of all samples of that name whose labels include the given ones."""
+        return sum(
+            value for (sample, have), value in self.samples().items() if sample == name and set(labels.items()) <= have
+        )
+
+    def words(self) -> str:
+        return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""
+
+    def stop(self) -> float:
+        """SIGTERM; the seconds until the end. The exit code must be 0."""
+        assert self.process is not None
+        begun = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(30.0)
+        assert code == 0, self.words()
+        return time.monotonic() - begun
+
+    def kill(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(10.0)
+
+    def until_gone(self, pid: int, patience: float = PATIENCE) -> None:
+        """Wait for the end of a process that is not ours."""
+        deadline = time.monotonic() + patience
+        while alive(pid):
+            assert time.monotonic() < deadline, f"process {pid} still runs after {patience:.0f} s"
+            time.sleep(0.02)
+
+    def once(self) -> None:
+        """A snapshot in the terminal, with the same settings."""
+        ran = subprocess.run([*self._command, "once"], env=self._environ, capture_output=True, text=True, timeout=60)
+        assert ran.returncode == 0, ran.stderr
+
+    def children(self) -> list[int]:
+        """Process ids of the probe processes."""
+        assert self.process is not None
+        path = Path(f"/proc/{self.process.pid}/task")
+        found: list[int] = []
+        for task in path.iterdir():
+            with contextlib.suppress(OSError):
+                found += [int(pid) for pid in (task / "children").read_text().split()]
+        return found
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Callable[..., Daemon]]:
+    made: list[Daemon] = []
+
+    def make(settings: dict | None = None, environ: dict[str, str] | None = None) -> Daemon:
+        directory = tmp_path / f"daemon-{len(made)}"
+        directory.mkdir()
+        made.append(Daemon(directory, settings, environ))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.kill()

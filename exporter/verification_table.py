@@ -120,9 +120,8 @@ def _state(state: EncryptionState) -> Iterator[str]:
 def _remarks(state: EncryptionState) -> Iterator[str]:
     if state.algorithms:
         yield f"Algorithms: {', '.join(f'{name} ({formats.count(number)})' for name, number in state.algorithms)}"
-    for kind, number in state.unprotected:
-        if number:
-            yield f"In the clear, although it holds data of encrypted objects: {kind} ({formats.count(number)})"
+    if clear := [f"{kind} ({formats.count(number)})" for kind, number in state.unprotected if number]:
+        yield f"In the clear, although it holds data of encrypted objects: {', '.join(clear)}"
     for name, share in state.conversions:
         yield f"Being converted: {name}, {share:.0%} done"
     if state.conversion_stalled:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from exporter.config.schema import PairSettings
@@ -46,6 +47,7 @@ class StateReader(Protocol):
     """Reads keystores and the inventory."""
 
     def read(self, connection: Connection, timeout: float) -> EncryptionState: ...
+    def note_unreadable(self, unreadable: bool) -> None: ...
 
 
 class MakeCounters(Protocol):
@@ -114,9 +116,8 @@ class Session:
         self._orphans: list[int] = []
         self._choices: dict[str, Choices] = {}
         self._verified: dict[str, PairFacts] = {}
-        self._rng = random.Random()
-        self._turn = threading.Lock()
-        self._closing = threading.Event()
+        self._unreadable: set[str] = set()
+        self._rng, self._turn, self._closing = random.Random(), threading.Lock(), threading.Event()
         self._standbys = Standbys(connections.to_standbys, lasting.heartbeats, look=flavour.keys)
 
     def facts(self) -> TargetFacts:
@@ -151,9 +152,14 @@ class Session:
     def verify(self, pair: PairSettings, timeout: float) -> PairFacts:
         with self._call(timeout, "verify") as deadline:
             control = self._controlled(deadline)
-            facts = verify_pair(control, self._twins(pair), self._flavour.table_encryption, deadline.left)
+            reader, tell = self._flavour.table_encryption, partial(self._tried, pair.name)
+            facts = verify_pair(control, self._twins(pair), reader, deadline.left, tried=tell)
             self._verified[pair.name] = facts
             return facts
+
+    def _tried(self, pair: str, unreadable: bool) -> None:
+        (self._unreadable.add if unreadable else self._unreadable.discard)(pair)
+        self._lasting.states.note_unreadable(bool(self._unreadable))
 
     # -- canaries --------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -66,13 +66,16 @@ def verify_pair(
     table_encryption: TableEncryptionReader,
     timeout: float,
     rng: random.Random | None = None,
+    tried: Callable[[bool], None] = lambda unreadable: None,
 ) -> PairFacts:
     """The facts of a pair. What is wrong with a twin is in its `problem`; its encryption is told all the same, so that a
-    run on a twin whose key is lost fails as what it is.
+    run on a twin whose key is lost fails as what it is. `tried` is told whether an encrypted twin is unreadable for want
+    of its key, where that was tried.
 
     Raises ConnectFailed, DeadlineExceeded and what else means that the server could not be asked.
     """
-    return _Verification(connection, twins, table_encryption, TimeLeft(timeout, "verifying the twins"), rng).facts()
+    left = TimeLeft(timeout, "verifying the twins")
+    return _Verification(connection, twins, table_encryption, left, rng, tried).facts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,7 @@ class _Verification:
     table_encryption: TableEncryptionReader
     left: TimeLeft
     rng: random.Random | None
+    tried: Callable[[bool], None]
     places: list[tuple[int, int]] = field(default_factory=list)
 
     def facts(self) -> PairFacts:
@@ -96,8 +100,11 @@ class _Verification:
         server = self._server()
         if ondisk.on_this_host(server.hostname):
             self._look_at_disk(looks, server)
-        _explain_troubles(looks)
+        if _explain_troubles(looks):
+            self.tried(True)
         for look in looks:
+            if look.encrypted and look.digest is not None:
+                self.tried(False)
             _explain_encryption(look, states.get(self.twins.name(look.slot)))
         a, b = (_twin_facts(look, server.page_bytes) for look in looks)
         facts = PairFacts(self.twins.pair.name, self.twins.pair.phase, a, b)
@@ -201,13 +208,16 @@ def _other_rows(name: str, found: int, wanted: int) -> str:
     )
 
 
-def _explain_troubles(looks: Sequence[_Look]) -> None:
-    """Puts into words why rows could not be read. An encrypted table that cannot be opened beside a plain one that can
-    has lost its key: MariaDB says the same of a damaged table, and advises to drop it."""
+def _explain_troubles(looks: Sequence[_Look]) -> list[_Look]:
+    """Puts into words why rows could not be read; those whose key is lost. An encrypted table that cannot be opened beside
+    a plain one that can has lost its key: MariaDB says the same of a damaged table, and advises to drop it."""
+    keyless = []
     for look, other in ((looks[0], looks[1]), (looks[1], looks[0])):
         if look.trouble is None:
             continue
         lost = isinstance(look.trouble, TableUnreadable) and look.encrypted is True and other.trouble is None
+        if lost or (look.encrypted and isinstance(look.trouble, KeystoreFailed)):
+            keyless.append(look)
         if lost:
             look.blame(f"the table {look.name} cannot be decrypted: its key is missing or wrong")
         elif isinstance(look.trouble, PermissionMissing):
@@ -216,6 +226,7 @@ def _explain_troubles(looks: Sequence[_Look]) -> None:
             look.blame(f"the table {look.name} cannot be read; GRANT SELECT ON {schema}.* to the exporter's account")
         else:
             look.blame(f"the table {look.name}: {look.trouble}")
+    return keyless
 
 
 def _explain_encryption(look: _Look, state: TableEncryption | None) -> None:

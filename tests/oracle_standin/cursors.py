@@ -27,6 +27,7 @@ class Cursor:
     kinds: list[int] = field(default_factory=list)
     defines: list[int] = field(default_factory=list)
     plsql: bool = False
+    outs: set[int] = field(default_factory=set)
     columns: Sequence[Column] | None = None
     rows: Iterator[Sequence[Value]] = field(default_factory=lambda: iter(()))
     sent: int = 0

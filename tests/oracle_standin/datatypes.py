@@ -117,12 +117,9 @@ def decode_number(raw: bytes) -> int | Decimal:
     positive = bool(raw[0] & 0x80)
     power = (raw[0] if positive else 0xFF - raw[0]) - 193
     body = raw[1:-1] if not positive and raw[-1] == 102 else raw[1:]
-    number = Decimal(0)
-    for place, byte in enumerate(body):
-        pair = byte - 1 if positive else 101 - byte
-        number += Decimal(pair).scaleb(2 * (power - place))
-    signed = number if positive else -number
-    return int(signed) if signed == signed.to_integral_value() else signed
+    digits = [digit for byte in body for digit in divmod(byte - 1 if positive else 101 - byte, 10)]
+    number = Decimal((0 if positive else 1, tuple(digits), 2 * (power - len(body) + 1)))
+    return int(number) if number == number.to_integral_value() else number
 
 
 def _date(value: datetime.datetime) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from typing import NoReturn
 
 from tests.oracle_standin import messages
@@ -27,8 +28,11 @@ class Login:
         self._con_id = 0
         self._service = ""
 
-    def run(self) -> Seat:
-        """The session of a client that logged in; raises `Gone` when there is to be none."""
+    def run(self, seated: Callable[[Seat], None]) -> None:
+        """Calls `seated` with the session of a client that logged in, before the client knows that it has one.
+
+        Raises `Gone` when there is to be none.
+        """
         self._listen()
         self._negotiate()
         first = self._authentication(Function.AUTH_ONE)
@@ -43,8 +47,8 @@ class Login:
             seat = self._seat(first, second, challenge, account)
         except OraError as error:
             self._refuse(error)
+        seated(seat)
         self._welcome(seat, challenge)
-        return seat
 
     def _silence(self, phase: Phase) -> None:
         if self._shared.faults.silent is phase:

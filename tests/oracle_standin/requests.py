@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 
 from tests.oracle_standin.datatypes import Value, read_bind
@@ -214,9 +214,14 @@ def again(reader: Reader) -> Again:
     return Again(cursor, rows, options, bool(more & 1))
 
 
-def bind_rows(reader: Reader, kinds: Sequence[int], executions: int) -> list[list[Value]]:
-    """The bind variables of a REEXECUTE message."""
-    return [_bind_row(reader, kinds, [False] * len(kinds)) for _ in range(executions)]
+def bind_rows(reader: Reader, kinds: Sequence[int], outs: Container[int], executions: int) -> list[list[Value]]:
+    """The bind variables of a REEXECUTE message; those that only come back (places in `outs`) are not sent again."""
+    sent = [kind for place, kind in enumerate(kinds) if place not in outs]
+    rows = []
+    for _ in range(executions):
+        given = iter(_bind_row(reader, sent, [False] * len(sent)) if sent else ())
+        rows.append([None if place in outs else next(given) for place in range(len(kinds))])
+    return rows
 
 
 @dataclass(frozen=True)

@@ -76,9 +76,8 @@ class Session(threading.Thread):
             if faults.silent is Phase.TLS:
                 self._channel.discard(FOREVER_S)
             self._channel.secure(self._tls)
-        seat = Login(self.conversation).run()
-        with self._shared.database.lock:
-            self._shared.database.seats[seat.sid] = self.seat = seat
+        Login(self.conversation).run(self._sit)
+        assert self.seat
         while True:
             try:
                 self._message(self.conversation.receive())
@@ -89,7 +88,11 @@ class Session(threading.Thread):
                 self._fail(OraError(doomed.code))
             except OraError as error:
                 self._fail(error)
-            seat.in_call = False
+            self.seat.in_call = False
+
+    def _sit(self, seat: Seat) -> None:
+        with self._shared.database.lock:
+            self._shared.database.seats[seat.sid] = self.seat = seat
 
     def _fail(self, error: OraError, cursor: int = 0) -> None:
         end = messages.end(
@@ -188,13 +191,13 @@ class Session(threading.Thread):
     def _reexecute(self, reader: Reader) -> None:
         again = requests.again(reader)
         cursor = self._cursors.get(again.cursor)
-        binds = requests.bind_rows(reader, cursor.kinds, again.rows) if cursor.kinds else []
+        binds = requests.bind_rows(reader, cursor.kinds, cursor.outs, again.rows) if cursor.kinds else []
         self._run(cursor, binds, 0, describe=False, commit=again.commit)
 
     def _reexecute_and_fetch(self, reader: Reader) -> None:
         again = requests.again(reader)
         cursor = self._cursors.get(again.cursor)
-        binds = requests.bind_rows(reader, cursor.kinds, 1) if cursor.kinds else []
+        binds = requests.bind_rows(reader, cursor.kinds, (), 1) if cursor.kinds else []
         self._run(cursor, binds, again.rows, describe=False, commit=False)
 
     def _run(self, cursor: Cursor, binds: list[list[Value]], fetch: int, *, describe: bool, commit: bool) -> None:
@@ -232,6 +235,7 @@ class Session(threading.Thread):
         self.seat.in_transaction = (self.seat.in_transaction or answer.changes) and not (commit or answer.commits)
         message = b""
         if cursor.plsql:
+            cursor.outs = set(answer.outs)
             directions = ["out" if place in answer.outs else "in" for place in range(len(cursor.kinds))]
             message = messages.bind_directions(directions)
             values = [encode(Kind(cursor.kinds[place]), value) + sb(0) for place, value in answer.outs.items()]

@@ -83,6 +83,8 @@ class Questions:
             if what:
                 self.note(f"unknown: {what}; it takes GRANT {grant}" if grant else f"unknown: {what}; {error}")
         except (KeystoreFailed, QueryFailed, Unsupported) as error:
+            if not self.source.alive:
+                raise
             if what:
                 self.note(f"unknown: {what}; {error}")
         return None

@@ -1,9 +1,9 @@
 """What MariaDB's own views say about the encryption of a whole server; of single tables see `tables.py`.
 
 A tablespace is encrypted when MIN_KEY_VERSION is above 0; CURRENT_KEY_VERSION alone proves nothing. Those that were never
-touched by encryption are not listed in INNODB_TABLESPACES_ENCRYPTION, only in INNODB_SYS_TABLESPACES. And after a start
-without their key, encrypted ones may be in neither of the two until somebody tries to read them: then only the list of
-tables (INNODB_SYS_TABLES) has them.
+touched by encryption are not listed in INNODB_TABLESPACES_ENCRYPTION, only in INNODB_SYS_TABLESPACES. And both list only
+what the server has opened: all at its start where an encryption plugin is loaded, else each at its first use. Until then
+only the list of tables (INNODB_SYS_TABLES) has it.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _Spaces:
 
     @property
     def missing(self) -> int:
-        """Tablespaces of tables that the server could not open."""
+        """Tablespaces of tables that the server has not opened, or could not open."""
         return self.count("missing")
 
 

@@ -63,7 +63,7 @@ class Keys:
         Args:
             plugins: (name, status) of the encryption plugin; None: unknown.
             keys: (id, whether the server lacks it, number of tablespaces); None: unknown.
-            missing: Number of tablespaces that the server could not open.
+            missing: Number of tablespaces that the server has not opened: with a plugin it tries that at its start.
             logs: Whether logs are encrypted.
             note: Takes a sentence about what is wrong.
         """
@@ -71,16 +71,20 @@ class Keys:
         if plugin is not None:
             self._name, self._kind = plugin.name, plugin.kind
         used, lost = self._in_use(keys, missing, logs)
+        if missing and plugin is not None:
+            note(f"tablespaces that the server could not open: {missing}; their keys or their files are missing")
+        elif missing:
+            note(
+                f"unknown: whether {missing} tablespaces are encrypted; without a plugin they are opened at their first use"
+            )
         if plugins is None:
             state = KeystoreState.UNKNOWN
         elif plugin is None:
-            if not used and not missing and keys is not None and self.unreadable is not True:
+            if not used and keys is not None and self.unreadable is not True:
                 return None
             state = KeystoreState.MISSING if used or self.unreadable else KeystoreState.UNKNOWN
         else:
             state = self._of_plugin(plugin, used, lost)
-        if missing:
-            note(f"tablespaces that the server could not open: {missing}; their keys or their files are missing")
         return Keystore(
             name=self._name,
             state=state,
@@ -100,7 +104,7 @@ class Keys:
         lost = frozenset(int(row[0]) for row in keys if row[1])
         used = listed | ({LOG_KEY} if logs else set())
         if missing:
-            # They may be those whose tablespaces are not listed any more.
+            # Those that were in use and are listed no more may be the keys of these.
             gone = self._used - used
             return used | gone, lost | gone
         if missing == 0:

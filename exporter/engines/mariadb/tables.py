@@ -37,6 +37,10 @@ def table_encryption(
     if not tables:
         return {}
     asked = Questions(connection, timeout, "reading the encryption of tables")
+    return _look(asked, schema, tables, first_use=True)
+
+
+def _look(asked: Questions, schema: str, tables: tuple[str, ...], first_use: bool) -> dict[str, TableEncryption]:
     spaces = _tablespaces_of(asked, schema, tables)
     algorithm = algorithm_of(asked.variables([ALGORITHM]))
     columns = (
@@ -55,6 +59,12 @@ def table_encryption(
     found = {table: _of_rows(listed, space, algorithm) for table, space in spaces.items()}
     unlisted = {table: spaces[table] for table, state in found.items() if state is None}
     rest = _not_listed(asked, unlisted) if unlisted else {}
+    if first_use and any(state is _UNOPENED for state in rest.values()):
+        # Without a plugin the server opens a tablespace, and lists it, when its table is first used.
+        for table in (table for table, state in rest.items() if state is _UNOPENED):
+            quoted = ".".join("`" + part.replace("`", "``") + "`" for part in (schema, table))
+            asked.ask(f"SELECT 1 FROM {quoted} LIMIT 0")
+        return _look(asked, schema, tables, first_use=False)
     return {table: state or rest[table] for table, state in found.items()}
 
 
@@ -110,6 +120,9 @@ def _not_listed(asked: Questions, spaces: dict[str, str]) -> dict[str, TableEncr
     return {table: _unlisted(space, rows[0], rows[1]) for table, space in spaces.items()}
 
 
+_UNOPENED = TableEncryption(None, problem="the server has not opened its file: its key or the file is missing")
+
+
 def _unlisted(tablespace: str, present: Rows | None, known: Rows | None) -> TableEncryption:
     def numbers(rows: Rows) -> list[int]:
         names = of_table((row[0] for row in rows), tablespace, any(row[2] for row in rows))
@@ -124,7 +137,7 @@ def _unlisted(tablespace: str, present: Rows | None, known: Rows | None) -> Tabl
     if spaces == [0]:
         return TableEncryption(None, "", identity, "it lies in the system tablespace")
     if spaces:
-        return TableEncryption(None, "", identity, "the server could not open its file: its key or the file is missing")
+        return _UNOPENED
     return TableEncryption(None, problem="InnoDB has no such table")
 
 

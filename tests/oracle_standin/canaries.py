@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from tests.oracle_standin.counters import Work
 from tests.oracle_standin.datatypes import Value
@@ -13,7 +14,7 @@ from tests.oracle_standin.storage import Table
 from tests.oracle_standin.tokens import position_of
 from tests.oracle_standin.views import columns
 
-Rows = Callable[[Table, Sequence[Value]], list[Sequence[Value]]]
+Rows = Callable[[Table, Sequence[Any]], list[Sequence[Value]]]
 """The rows that a query of a canary gives for its bind variables."""
 
 _DIRECT = ("ALWAYS", "TRUE")

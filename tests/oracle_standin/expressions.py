@@ -6,6 +6,7 @@ import datetime
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tests.oracle_standin.datatypes import Column, Kind, Value
 from tests.oracle_standin.model import Database, Row, Seat
@@ -27,7 +28,7 @@ class Environment:
     def joined(self, alias: str, row: Row) -> Environment:
         return replace(self, rows={**self.rows, alias: row})
 
-    def get(self, name: str) -> Value:
+    def get(self, name: str) -> Any:
         """The column of that name, of whichever source has it."""
         return next((row[name] for row in self.rows.values() if name in row), None)
 

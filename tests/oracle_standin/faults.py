@@ -55,7 +55,12 @@ class Cut:
     half_packet: bool = False
 
 
-Action = Fail | Hang | Slow | Drip | Cut
+@dataclass(frozen=True)
+class Garble:
+    """The answer is one that no database gives."""
+
+
+Action = Fail | Hang | Slow | Drip | Cut | Garble
 
 
 @dataclass

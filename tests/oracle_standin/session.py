@@ -13,7 +13,7 @@ from tests.oracle_standin.conversation import FOREVER_S, Broken, Conversation, D
 from tests.oracle_standin.cursors import Cursor, Cursors, Lobs
 from tests.oracle_standin.datatypes import Kind, Value, encode
 from tests.oracle_standin.errors import OraError
-from tests.oracle_standin.faults import DEADLY, Action, Cut, Drip, Fail, Hang, Phase, Slow
+from tests.oracle_standin.faults import DEADLY, Action, Cut, Drip, Fail, Garble, Hang, Phase, Slow
 from tests.oracle_standin.login import Login
 from tests.oracle_standin.model import Seat
 from tests.oracle_standin.packets import Channel, Gone
@@ -21,6 +21,8 @@ from tests.oracle_standin.primitives import ProtocolError, Reader, sb
 from tests.oracle_standin.requests import Function, Option
 from tests.oracle_standin.statements import Answer, Call, UnknownStatement
 from tests.oracle_standin.tokens import canonical
+
+_NONSENSE = b"\xee" + b"nonsense" * 4
 
 
 class Session(threading.Thread):
@@ -88,7 +90,6 @@ class Session(threading.Thread):
                 self._fail(OraError(doomed.code))
             except OraError as error:
                 self._fail(error)
-            self.seat.in_call = False
 
     def _sit(self, seat: Seat) -> None:
         with self._shared.database.lock:
@@ -103,7 +104,7 @@ class Session(threading.Thread):
             position=error.position,
             call_status=self._call_status(),
         )
-        self._channel.send_data(end)
+        self._send_last(end)
         if error.code in DEADLY:
             self._channel.discard(1.0)  # the client closes; closing first could reset what it has not read yet
             raise Gone(str(error))
@@ -266,7 +267,7 @@ class Session(threading.Thread):
             for piece in pieces:
                 self._channel.send_data(piece)
                 self.conversation.wait(cursor.action.pause)
-            self._channel.send_data(end)
+            self._send_last(end)
         else:
             self._reply(b"".join(pieces) + end, cursor.action)
 
@@ -279,10 +280,18 @@ class Session(threading.Thread):
     def _reply(self, message: bytes, action: Action | None) -> None:
         if isinstance(action, Cut) and not action.after_rows:
             self._cut(message, action)
+        if isinstance(action, Garble):
+            message = _NONSENSE
         if isinstance(action, Drip) and action.bytes_at_once:
             self._drip(b"".join(self._channel.data(message)), action)
         else:
-            self._channel.send_data(message)
+            self._send_last(message)
+
+    def _send_last(self, message: bytes) -> None:
+        """Send what ends a call; the client finds the session at rest, however fast it looks."""
+        if self.seat:
+            self.seat.in_call = False
+        self._channel.send_data(message)
 
     def _drip(self, raw: bytes, action: Drip) -> None:
         at = 0

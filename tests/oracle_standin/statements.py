@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.oracle_standin.counters import Work
 from tests.oracle_standin.datatypes import Column, Value
@@ -29,11 +30,11 @@ class Call:
     database: Database
     seat: Seat
     sql: str
-    rows: Sequence[Sequence[Value]] = ((),)
+    rows: Sequence[Sequence[Any]] = ((),)
     names: dict[str, str] = field(default_factory=dict)
 
     @property
-    def binds(self) -> Sequence[Value]:
+    def binds(self) -> Sequence[Any]:
         return self.rows[0] if self.rows else ()
 
     @property

@@ -121,7 +121,7 @@ def test_a_slow_canary_is_broken_off_and_others_go_on(standin):
     async def talk():
         arguments = {"user": "mon", "password": "secret", "dsn": standin.dsn()}
         async with oracledb.connect_async(**arguments) as one, oracledb.connect_async(**arguments) as other:
-            one.call_timeout = 200
+            one.call_timeout = 400
             slow = asyncio.create_task(one.fetchone(SCAN.format(PLAIN)))
             assert await other.fetchone(SCAN.format(ENCRYPTED))
             with pytest.raises(oracledb.DatabaseError, match="DPY-4024"):

@@ -8,7 +8,7 @@ import oracledb
 import pytest
 
 from tests.oracle_standin.conversation import Executed
-from tests.oracle_standin.faults import Cut, Drip, Fail, Hang, Phase, Slow
+from tests.oracle_standin.faults import Cut, Drip, Fail, Garble, Hang, Phase, Slow
 from tests.oracle_standin.server import tls_context
 from tests.processes import until
 
@@ -132,7 +132,7 @@ def test_a_server_that_does_not_listen(standin, connect):
 
 def test_a_call_that_hangs_is_broken_off_and_the_connection_goes_on(standin, connection, cursor):
     standin.faults.on(ONE, Hang(), times=2)
-    connection.call_timeout = 100
+    connection.call_timeout = 400
     for _ in range(2):
         with pytest.raises(oracledb.DatabaseError) as raised:
             cursor.execute(ONE)
@@ -153,7 +153,7 @@ def test_the_same_with_asyncio(standin):
         connection.call_timeout = 10_000
         return await connection.fetchone(ONE)
 
-    assert asynchronously(standin, talk, call_timeout=100) == (1,)
+    assert asynchronously(standin, talk, call_timeout=400) == (1,)
 
 
 def test_a_task_that_is_cancelled_breaks_its_call(standin):
@@ -169,7 +169,12 @@ def test_a_task_that_is_cancelled_breaks_its_call(standin):
 
 def test_a_call_that_another_thread_cancels(standin, connection, cursor):
     standin.faults.on(ONE, Hang(), times=1)
-    thread = threading.Thread(target=lambda: (until(lambda: standin.executed, "the call"), connection.cancel()))
+
+    def cancel():
+        until(lambda: standin.executed, "the call")
+        connection.cancel()
+
+    thread = threading.Thread(target=cancel)
     thread.start()
     with pytest.raises(oracledb.DatabaseError) as raised:
         cursor.execute(ONE)
@@ -202,7 +207,7 @@ def test_the_same_deafness_with_asyncio(standin):
 
 def test_a_ping_that_hangs(standin, connection):
     standin.faults.on("PING", Hang(), times=1)
-    connection.call_timeout = 100
+    connection.call_timeout = 400
     with pytest.raises(oracledb.DatabaseError) as raised:
         connection.ping()
     assert code_of(raised) == "DPY-4024"
@@ -235,7 +240,7 @@ def test_rows_that_drip_are_limited_with_asyncio(standin):
         assert code_of(raised) == "DPY-4024"
         return await connection.fetchone(ONE)
 
-    assert asynchronously(standin, talk, call_timeout=400) == (1,)
+    assert asynchronously(standin, talk, call_timeout=450) == (1,)
 
 
 def test_a_break_that_meets_a_complete_answer_hits_the_next_call(standin):
@@ -282,6 +287,21 @@ def test_connections_that_end_in_the_middle(standin, connect, cut):
     assert asynchronously(standin, talk) == "DPY-4011"
 
 
+def test_an_answer_that_is_nonsense(standin, connection, cursor):
+    standin.faults.on(ONE, Garble(), times=1)
+    with pytest.raises(oracledb.Error, match="DPY-5"):
+        cursor.execute(ONE)
+
+    async def talk(other):
+        standin.faults.on(ONE, Garble(), times=1)
+        with pytest.raises(oracledb.Error, match="DPY-5"):
+            await other.fetchone(ONE)
+        return await other.fetchone(ONE)
+
+    assert asynchronously(standin, talk) == (1,)
+    assert cursor.execute(ONE).fetchone() == (1,)
+
+
 @pytest.mark.parametrize("code", [28, 600, 1012, 1092, 2396, 3113])
 def test_errors_that_end_the_session(standin, connection, cursor, code):
     standin.faults.on(ONE, Fail(code))
@@ -306,9 +326,12 @@ def test_sessions_that_are_killed_while_idle_and_while_they_work(standin, connec
     with pytest.raises(oracledb.DatabaseError, match="ORA-00028"):
         idle.ping()
     standin.faults.on(ONE, Hang())
-    thread = threading.Thread(
-        target=lambda: (until(lambda: standin.executed, "the call"), standin.end_sessions(1092, sid=busy.session_id))
-    )
+
+    def kill():
+        until(lambda: standin.executed, "the call")
+        standin.end_sessions(1092, sid=busy.session_id)
+
+    thread = threading.Thread(target=kill)
     thread.start()
     with pytest.raises(oracledb.DatabaseError, match="ORA-01092"), busy.cursor() as cursor:
         cursor.execute(ONE)

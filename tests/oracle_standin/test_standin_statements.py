@@ -1,5 +1,7 @@
 """The table of statements, and the simple queries that need no function."""
 
+import re
+
 import pytest
 
 from tests.oracle_standin import standard
@@ -188,3 +190,9 @@ def test_counters_of_containers_add_up(database):
     assert database.system.statistic("blocks decrypted") == 15
     assert database.by_container[3].statistic("blocks decrypted") == 10
     assert database.system.statistic("DB time") == 300
+
+
+def test_the_example_in_the_readme_works(root):
+    text = (root / "tests" / "oracle_standin" / "README.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(compile(example, "README.md", "exec"), {})

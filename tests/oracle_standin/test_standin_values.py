@@ -56,7 +56,7 @@ def test_integers_are_decoded_as_encoded(number):
 @pytest.fixture
 def echo(standin, cursor):
     """Sends values through bind variables and back through columns."""
-    received = []
+    received: list[object] = []
 
     def through(spec, *values):
         sql = f"SELECT {', '.join(f':{place}' for place in range(1, len(values) + 1))} FROM echo"
@@ -73,7 +73,7 @@ def echo(standin, cursor):
     return through
 
 
-@pytest.mark.parametrize("number", NUMBERS + FRACTIONS)
+@pytest.mark.parametrize("number", [*NUMBERS, *FRACTIONS])
 def test_numbers(standin, cursor, number):
     standin.statements.add("SELECT n FROM numbers", spec="N N")(lambda call: [(number,)])
     standin.statements.add("SELECT n FROM numbers WHERE n = :1", spec="N N")(lambda call: [(call.binds[0],)])

@@ -169,7 +169,9 @@ def _of_tls(error: BaseException) -> TlsFailed | None:
         if isinstance(seen, ssl.SSLCertVerificationError):
             return TlsFailed(f"the server's certificate is refused: {said(seen.verify_message)}")
         if isinstance(seen, ssl.SSLError):
-            return TlsFailed(f"TLS failed: {said(getattr(seen, 'reason', None) or str(seen)).lower().replace('_', ' ')}")
+            return TlsFailed(
+                f"TLS failed: {said(getattr(seen, 'reason', None) or str(seen)).lower().replace('_', ' ')}"
+            )
         seen = seen.__context__ or seen.__cause__ or getattr(seen, "original_exception", None)
     return None
 

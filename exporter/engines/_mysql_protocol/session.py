@@ -35,7 +35,7 @@ from exporter.engines._mysql_protocol.settings import MySqlProtocolTarget, TwinP
 from exporter.engines._mysql_protocol.standbys import Standbys
 from exporter.engines._mysql_protocol.threads import ServerThread
 from exporter.engines._mysql_protocol.twins import Ddl, Twins
-from exporter.engines._mysql_protocol.verification import verify_pair
+from exporter.engines._mysql_protocol.verification import KeystoreFailure, verify_pair
 from exporter.engines.base import Prepared, Progress, Provisioned
 from exporter.engines.host import Host
 
@@ -64,6 +64,7 @@ class Flavour:
     ddl: Ddl
     counters: MakeCounters
     table_encryption: TableEncryptionReader
+    keystore_failure: KeystoreFailure
     keys: KeyLook
 
 
@@ -152,8 +153,14 @@ class Session:
     def verify(self, pair: PairSettings, timeout: float) -> PairFacts:
         with self._call(timeout, "verify") as deadline:
             control = self._controlled(deadline)
-            reader, tell = self._flavour.table_encryption, partial(self._tried, pair.name)
-            facts = verify_pair(control, self._twins(pair), reader, deadline.left, tried=tell)
+            facts = verify_pair(
+                control,
+                self._twins(pair),
+                self._flavour.table_encryption,
+                deadline.left,
+                tried=partial(self._tried, pair.name),
+                keystore_failure=self._flavour.keystore_failure,
+            )
             self._verified[pair.name] = facts
             return facts
 
@@ -188,8 +195,8 @@ class Session:
             before = held.counters.before(twin, operation, deadline)
             try:
                 timed = held.connection.timed(sql, values, timeout=deadline.step())
-            except TableUnreadable as error:
-                raise self._explained(error, pair.name, slot) from None
+            except (TableUnreadable, KeystoreFailed) as error:
+                raise self._explained(error, twins, slot, deadline) from None
             except DeadlineExceeded:
                 if not held.connection.alive:
                     self._orphans.append(held.connection.id)
@@ -338,12 +345,12 @@ class Session:
             self._choices[twins.pair.name] = held
         return held
 
-    def _explained(self, error: TableUnreadable, pair: str, slot: Slot) -> TargetError:
-        """An encrypted table that cannot be opened beside a plain one that can has lost its key."""
-        facts = self._verified.get(pair)
-        if facts is None or facts.twin(slot).encrypted is not True or facts.twin(slot.other).problem:
+    def _explained(self, error: TargetError, twins: Twins, slot: Slot, deadline: Deadline) -> TargetError:
+        """What the server's error about a twin's key means, as far as there is time to ask."""
+        try:
+            return self._flavour.keystore_failure(self._control, twins.schema, twins.name(slot), deadline.left)
+        except TargetError:
             return error
-        return KeystoreFailed(f"the table {error.table} cannot be decrypted: its key is missing or wrong")
 
 
 def _told(counters: Counters) -> tuple[str, str, str | None]:

@@ -25,6 +25,9 @@ from exporter.engines._mysql_protocol.tables import FoundTable, find_table
 from exporter.engines._mysql_protocol.time_left import TimeLeft
 from exporter.engines._mysql_protocol.twins import CANARY_VERSION, LEAST_ROW_BYTES, Twins, checksum, quoted
 
+KeystoreFailure = Callable[[Connection, str, str, float], TargetError]
+"""What an error of the server about a table's key means: (connection, schema, table, timeout) -> the error to raise."""
+
 _RANGES, _RANGE_ROWS = 5, 100
 _STATEMENT_SECONDS = 10.0
 _LEAST_PAGES = 320
@@ -67,15 +70,16 @@ def verify_pair(
     timeout: float,
     rng: random.Random | None = None,
     tried: Callable[[bool], None] = lambda unreadable: None,
+    keystore_failure: KeystoreFailure | None = None,
 ) -> PairFacts:
     """The facts of a pair. What is wrong with a twin is in its `problem`; its encryption is told all the same, so that a
     run on a twin whose key is lost fails as what it is. `tried` is told whether an encrypted twin is unreadable for want
-    of its key, where that was tried.
+    of its key, where that was tried; `keystore_failure` finds the words for it.
 
     Raises ConnectFailed, DeadlineExceeded and what else means that the server could not be asked.
     """
     left = TimeLeft(timeout, "verifying the twins")
-    return _Verification(connection, twins, table_encryption, left, rng, tried).facts()
+    return _Verification(connection, twins, table_encryption, left, rng, tried, keystore_failure).facts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,7 @@ class _Verification:
     left: TimeLeft
     rng: random.Random | None
     tried: Callable[[bool], None]
+    keystore_failure: KeystoreFailure | None
     places: list[tuple[int, int]] = field(default_factory=list)
 
     def facts(self) -> PairFacts:
@@ -100,7 +105,7 @@ class _Verification:
         server = self._server()
         if ondisk.on_this_host(server.hostname):
             self._look_at_disk(looks, server)
-        if _explain_troubles(looks):
+        if _explain_troubles(looks, self._why_keyless):
             self.tried(True)
         for look in looks:
             if look.encrypted and look.digest is not None:
@@ -109,6 +114,12 @@ class _Verification:
         a, b = (_twin_facts(look, server.page_bytes) for look in looks)
         facts = PairFacts(self.twins.pair.name, self.twins.pair.phase, a, b)
         return replace(facts, epoch=_epoch(facts, looks, self.connection.server_version))
+
+    def _why_keyless(self, look: _Look) -> str:
+        if self.keystore_failure is not None:
+            timeout = self.left(_STATEMENT_SECONDS)
+            return str(self.keystore_failure(self.connection, self.twins.schema, self.twins.name(look.slot), timeout))
+        return f"the table {look.name} cannot be decrypted: its key is missing or wrong"
 
     # -- the server's word ----------------------------------------------------------------------
 
@@ -208,7 +219,7 @@ def _other_rows(name: str, found: int, wanted: int) -> str:
     )
 
 
-def _explain_troubles(looks: Sequence[_Look]) -> list[_Look]:
+def _explain_troubles(looks: Sequence[_Look], why_keyless: Callable[[_Look], str]) -> list[_Look]:
     """Puts into words why rows could not be read; those whose key is lost. An encrypted table that cannot be opened beside
     a plain one that can has lost its key: MariaDB says the same of a damaged table, and advises to drop it."""
     keyless = []
@@ -218,8 +229,7 @@ def _explain_troubles(looks: Sequence[_Look]) -> list[_Look]:
         lost = isinstance(look.trouble, TableUnreadable) and look.encrypted is True and other.trouble is None
         if lost or (look.encrypted and isinstance(look.trouble, KeystoreFailed)):
             keyless.append(look)
-        if lost:
-            look.blame(f"the table {look.name} cannot be decrypted: its key is missing or wrong")
+            look.blame(why_keyless(look))
         elif isinstance(look.trouble, PermissionMissing):
             # In our words, for MySQL does not name the schema.
             schema = quoted(look.name.partition(".")[0])

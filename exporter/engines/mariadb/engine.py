@@ -17,7 +17,7 @@ from exporter.engines.host import Host
 from exporter.engines.mariadb.activity import CountedDecrypts
 from exporter.engines.mariadb.counters import MariaDbCounters
 from exporter.engines.mariadb.ddl import MariaDbDdl
-from exporter.engines.mariadb.encryption import EncryptionReader, table_encryption
+from exporter.engines.mariadb.encryption import EncryptionReader, keystore_failure, table_encryption
 from exporter.engines.mariadb.settings import Target
 
 
@@ -32,7 +32,7 @@ class Engine:
         if not isinstance(target, Target):
             raise TypeError(f"not a target of this engine: {target.engine}")
         self._target = target
-        flavour = Flavour("mariadb", MariaDbDdl(), MariaDbCounters, table_encryption, mariadb_keys)
+        flavour = Flavour("mariadb", MariaDbDdl(), MariaDbCounters, table_encryption, keystore_failure, mariadb_keys)
         self.host = Host()
         self._opener = Opener(target, flavour, CountedDecrypts(), EncryptionReader(), self.host)
 

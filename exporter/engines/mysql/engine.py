@@ -17,7 +17,7 @@ from exporter.engines.host import Host
 from exporter.engines.mysql.activity import FileProxy
 from exporter.engines.mysql.counters import MySqlCounters
 from exporter.engines.mysql.ddl import MySqlDdl
-from exporter.engines.mysql.encryption import EncryptionReader, table_encryption
+from exporter.engines.mysql.encryption import EncryptionReader, keystore_failure, table_encryption
 from exporter.engines.mysql.settings import Target
 
 
@@ -32,7 +32,7 @@ class Engine:
         if not isinstance(target, Target):
             raise TypeError(f"not a target of this engine: {target.engine}")
         self._target = target
-        flavour = Flavour("mysql", MySqlDdl(), MySqlCounters, table_encryption, mysql_keys)
+        flavour = Flavour("mysql", MySqlDdl(), MySqlCounters, table_encryption, keystore_failure, mysql_keys)
         self.host = Host()
         self._opener = Opener(target, flavour, FileProxy(), EncryptionReader(), self.host)
 

@@ -71,6 +71,11 @@ class Daemon:
         self.until(lambda: self.get("/-/ready").status_code == 200, "readiness")
         return self
 
+    def serving(self) -> Daemon:
+        """Wait for the first page; it needs no database."""
+        self.until(lambda: self.get("/metrics").status_code == 200, "a page")
+        return self
+
     def get(self, path: str, **options) -> httpx.Response:
         return httpx.get(self.url + path, timeout=20.0, **options)
 

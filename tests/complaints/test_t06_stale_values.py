@@ -1,0 +1,141 @@
+"""T6: what is not known any more is not exported any more; what was counted stays; recovery needs nobody.
+
+query-exporter#115 #26, elasticsearch_exporter#98, free/sql_exporter#19, mongodb-query-exporter#2, burningalchemist/sql_exporter#366
+"""
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.watched import settings
+
+RUNS = "tde_canary_runs_total"
+UP = "tde_target_up"
+LAST = "tde_canary_last_success_timestamp_seconds"
+STILL_TRUE = {
+    "tde_target_up",
+    "tde_canary_last_success_timestamp_seconds",
+    "tde_exporter_collector_last_success_timestamp_seconds",
+    "tde_exporter_collector_success",
+    "tde_exporter_collector_duration_seconds",
+    "tde_canary_tier",
+    "tde_canary_load_ratio",
+    "tde_canary_load_limit_ratio",
+    "tde_canary_budget_used_ratio",
+}
+"""Gauges that say what is known without the server: that it is down, since when, what was tried, what was spent on it
+lately, and what the configuration allows."""
+ADVICE = ("drop", "recreate", "corrupt")
+
+
+def all_of(exporter, everywhere, condition, what):
+    """Wait until a condition holds for each server at once."""
+    exporter.until(lambda: all(condition(watched.engine) for watched in everywhere), what)
+
+
+def of(page, target, *names):
+    return {key: value for key, value in page.items() if ("target", target) in key[1] and key[0] in names}
+
+
+def gauges(exporter, target):
+    """Names of the gauges that the page has for a target."""
+    families = text_string_to_metric_families(exporter.get("/metrics").text)
+    return {
+        sample.name
+        for family in families
+        for sample in family.samples
+        if family.type == "gauge" and sample.labels.get("target") == target
+    }
+
+
+@pytest.mark.timeout(120)
+def test_a_killed_server_leaves_counters_and_times_and_nothing_else(everywhere, daemon, scraped):
+    exporter = daemon(settings(*(watched.target() for watched in everywhere))).start().serving()
+    all_of(exporter, everywhere, lambda name: exporter.total("tde_canary_latency_seconds", target=name), "latencies")
+    assert all(len(gauges(exporter, watched.engine) - STILL_TRUE) > 15 for watched in everywhere)
+    with scraped(exporter) as scraper:
+        before = exporter.samples()
+        for watched in everywhere:
+            watched.server.kill()
+        try:
+            all_of(exporter, everywhere, lambda name: exporter.value(UP, target=name) == 0, "both to be down")
+            all_of(exporter, everywhere, lambda name: len(gauges(exporter, name)) <= 10, "most gauges to be gone")
+            assert [gauges(exporter, watched.engine) - STILL_TRUE for watched in everywhere] == [set(), set()]
+            after, later = exporter.samples(), exporter.samples()
+            for watched in everywhere:
+                name = watched.engine
+                frozen = of(after, name, LAST)
+                assert len(frozen) == 2
+                assert all(value >= before[key] for key, value in frozen.items())
+                assert frozen == of(later, name, LAST)
+                counted = of(before, name, RUNS, "tde_canary_decrypts_total", "tde_target_connects_total")
+                assert counted
+                assert all(after[key] >= value for key, value in counted.items())
+                assert exporter.total("tde_target_connection_errors_total", target=name, reason="connect") > 0
+        finally:
+            for watched in everywhere:
+                watched.server.restart()
+        all_of(exporter, everywhere, lambda name: exporter.value(UP, target=name) == 1, "both to be up again")
+        more = {watched.engine: exporter.total(RUNS, target=watched.engine) for watched in everywhere}
+        all_of(exporter, everywhere, lambda name: exporter.total(RUNS, target=name) > more[name], "runs as before")
+        all_of(exporter, everywhere, lambda name: exporter.value("tde_pair_valid", target=name) == 1, "valid pairs")
+
+    assert scraper.problems == []
+
+
+@pytest.mark.timeout(180)
+def test_a_missing_key_is_said_in_plain_words_and_the_daemon_recovers_when_it_is_back(everywhere, daemon):
+    exporter = daemon(settings(*(watched.target() for watched in everywhere))).start().serving()
+    all_of(exporter, everywhere, lambda name: exporter.total(RUNS, target=name), "runs")
+    try:
+        for watched in everywhere:
+            watched.server.remove_key()
+            watched.server.restart()
+        all_of(exporter, everywhere, lambda name: exporter.value(UP, target=name) == 1, "both to be up, without keys")
+
+        def failed(name):
+            return exporter.total("tde_canary_run_failures_total", target=name, variant="encrypted", reason="keystore")
+
+        all_of(exporter, everywhere, failed, "the encrypted twins to fail for their keys")
+        all_of(
+            exporter, everywhere, lambda name: state(exporter, name) in ("missing", "no_key"), "the keystores' state"
+        )
+        # Not for want of a key of its own: the plain twin is the control that shows that the server works.
+        before = {
+            watched.engine: exporter.value(LAST, target=watched.engine, variant="plain") for watched in everywhere
+        }
+        all_of(
+            exporter,
+            everywhere,
+            lambda name: exporter.value(LAST, target=name, variant="plain") > before[name],
+            "plain",
+        )
+        for watched in everywhere:
+            assert exporter.total("tde_canary_run_failures_total", target=watched.engine, variant="plain") == 0
+            assert exporter.value("tde_pair_valid", target=watched.engine) == 0
+            assert exporter.value("tde_keys_missing", target=watched.engine) == 1
+        assert exporter.get("/").text.count("cannot be decrypted") >= 2
+        said = "".join((exporter.get("/").text, exporter.get("/metrics").text, exporter.log.read_text())).lower()
+        said = said.replace("dropped as contended", "").replace("tde_exporter_messages_dropped", "")
+        assert [word for word in ADVICE if word in said] == []
+    finally:
+        for watched in everywhere:
+            watched.server.restore_key()
+            watched.server.restart()
+    all_of(exporter, everywhere, lambda name: state(exporter, name) == "open", "open keystores")
+    all_of(exporter, everywhere, lambda name: exporter.value("tde_pair_valid", target=name) == 1, "valid pairs")
+    decrypts = {watched.engine: decrypted(exporter, watched.engine) for watched in everywhere}
+    all_of(exporter, everywhere, lambda name: decrypted(exporter, name) > decrypts[name], "decrypts as before")
+
+
+def state(exporter, target):
+    """The one state that the target's keystore is said to be in."""
+    found = [
+        dict(labels)["state"]
+        for (name, labels), value in exporter.samples().items()
+        if name == "tde_keystore_state" and ("target", target) in labels and value == 1
+    ]
+    return found[0] if len(found) == 1 else found
+
+
+def decrypted(exporter, target):
+    return exporter.total("tde_canary_decrypts_total", target=target, variant="encrypted")

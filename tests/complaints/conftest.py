@@ -26,7 +26,7 @@ VERBOSE = {"log-error-verbosity": 3}
 
 
 @pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, ...]]:
     """A MariaDB and a MySQL with twins. Whoever stops, breaks or changes one sets it right again."""
     mariadb = MariaDbServer("11.8", buffer_pool_mb=POOL_MB, options=SLOW_LOGINS)
     mysql = MySqlServer(buffer_pool_mb=POOL_MB, options=SLOW_LOGINS | VERBOSE)
@@ -40,7 +40,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
 
 
 @pytest.fixture
-def everywhere(servers: tuple[Server, Server], tmp_path: Path) -> Iterator[list[Watched]]:
+def everywhere(servers: tuple[Server, ...], tmp_path: Path) -> Iterator[list[Watched]]:
     """Both servers, with an account of this test's own on each."""
     user = f"probe_{next(_users)}"
     made = []

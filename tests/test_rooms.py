@@ -21,9 +21,11 @@ _ENGINE_COMMON = (
     "domain",
     "config",
     "engines.base",
+    "engines.beats",
     "engines.credentials",
     "engines.deadline",
     "engines.host",
+    "engines.pace",
     "engines.registry",
 )
 
@@ -32,9 +34,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "overhead": ("domain",),
     "config": ("domain",),
     "engines.base": ("domain", "config"),
+    "engines.beats": ("domain",),
     "engines.credentials": ("domain", "config"),
     "engines.deadline": ("domain",),
     "engines.host": ("domain",),
+    "engines.pace": ("domain",),
     "engines.registry": ("domain", "config", "engines.base"),
     # A probe process sets up its own logging.
     "probing": ("domain", "config", "engines.base", "engines.registry", "logs"),

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from exporter.domain.states import LagKind, StandbyState
-from exporter.engines._mysql_protocol.lag import Memory, Primary, Reading, Row, believed
 from exporter.engines._mysql_protocol.replica_status import Channel
+from exporter.engines.beats import Memory, Primary, Reading, Row, believed
 
 WIDEST_LOOK = 0.5
 """Seconds by which a clock may be read wrongly, for its skew to be told."""

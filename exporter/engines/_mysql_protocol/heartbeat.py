@@ -17,10 +17,10 @@ from exporter.domain.errors import (
     TargetError,
 )
 from exporter.engines._mysql_protocol.connection import Connection
-from exporter.engines._mysql_protocol.lag import Memory, Position, Reading, Row
 from exporter.engines._mysql_protocol.marker import is_heartbeat
 from exporter.engines._mysql_protocol.time_left import TimeLeft
 from exporter.engines._mysql_protocol.twins import HEARTBEAT, quoted
+from exporter.engines.beats import Memory, Position, Reading, Row
 
 POSITION_STATEMENTS = ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS")
 """MariaDB has the first, MySQL had it until 8.3 and has the second since 8.2."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from exporter.domain.errors import QueryFailed, TargetError
-from exporter.engines._mysql_protocol.lag import Position, seconds
+from exporter.engines.beats import Position, seconds
 
 Row = Mapping[str, object]
 Ask = Callable[[str], Iterable[Row]]

@@ -23,7 +23,6 @@ from exporter.engines._mysql_protocol.heartbeat import (
     steps,
 )
 from exporter.engines._mysql_protocol.key_match import KeyLook, KeysSeen, compared
-from exporter.engines._mysql_protocol.lag import Primary
 from exporter.engines._mysql_protocol.replica_status import (
     FOLLOWED,
     WORKERS,
@@ -31,6 +30,7 @@ from exporter.engines._mysql_protocol.replica_status import (
     StatusReader,
     not_permitted,
 )
+from exporter.engines.beats import Primary
 
 PRIMARY_SHARE = 0.5
 """Of the time for a reading, what the primary may take."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.engines._mysql_protocol.lag import (
+from exporter.engines.beats import (
     COARSENESS,
     MOST_KEPT,
     Beat,

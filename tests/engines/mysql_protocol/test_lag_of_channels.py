@@ -20,8 +20,8 @@ from exporter.engines._mysql_protocol.channels import (
     Sources,
     states_of,
 )
-from exporter.engines._mysql_protocol.lag import Memory, Position, Primary, Reading, Row
 from exporter.engines._mysql_protocol.replica_status import Channel
+from exporter.engines.beats import Memory, Position, Primary, Reading, Row
 
 T0, THERE = 5000.0, 1_800_000_000.0
 AT = T0 + 4.5

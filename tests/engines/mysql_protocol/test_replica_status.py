@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 from exporter.domain.errors import ConnectFailed, PermissionMissing, QueryFailed
-from exporter.engines._mysql_protocol.lag import Position
 from exporter.engines._mysql_protocol.replica_status import STATEMENTS, StatusReader, not_permitted, parsed
+from exporter.engines.beats import Position
 
 MARIADB = {
     "Connection_name": "east",

@@ -41,7 +41,11 @@ def applied(target: TargetSettings, arguments: argparse.Namespace) -> TargetSett
         raise ConfigError(f"the engine {target.engine} knows no accounts", remedy="Leave out --user and --password-*")
     if not arguments.user:
         raise ConfigError("the name of the account is empty", remedy="Write it after --user")
-    return target.model_copy(update={"user": arguments.user, "password": _secret(arguments)})
+    update = {"user": arguments.user, "password": _secret(arguments)}
+    if "reader" in type(target).model_fields and getattr(target, "reader", None) is None:
+        # What the DBA's account makes belongs to nobody else, until it is granted.
+        update["reader"] = getattr(target, "user", None)
+    return target.model_copy(update=update)
 
 
 def _secret(arguments: argparse.Namespace) -> SecretSource | None:

@@ -1,0 +1,207 @@
+"""Sessions on Oracle databases: every call under a hard deadline, every error one of our tree."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import oracledb
+
+from exporter.domain.errors import Cancelled, ConnectFailed, DeadlineExceeded, QueryFailed, TargetError
+from exporter.engines.credentials import Credentials
+from exporter.engines.oracle.descriptors import Descriptor
+from exporter.engines.oracle.failures import explained, is_deadly, said
+from exporter.engines.oracle.loop import Line, PrivateLoop
+from exporter.engines.oracle.names import look_up
+from exporter.engines.oracle.settings import ServerSettings
+from exporter.engines.oracle.statements import Statement
+
+PROGRAM = "tde-exporter"
+"""How our sessions name themselves (PROGRAM and MODULE in V$SESSION; ACTION is the purpose)."""
+CLOSE_SECONDS = 0.5
+ROWS_AT_ONCE = 500
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """The rows of one statement (none for what is no query), and the client's times in seconds."""
+
+    rows: list[tuple[Any, ...]]
+    execute_seconds: float
+    fetch_seconds: float
+    affected: int = 0
+
+
+def server_limit(timeout: float) -> float:
+    """Seconds after which the driver shall break a call whose deadline is `timeout`.
+
+    Earlier than the deadline, which costs the session: the database has to acknowledge a break.
+    """
+    return max(timeout * 0.9, timeout - 0.5, 0.001)
+
+
+class Connection:
+    """A session. Made by `Connector.connect`; for one thread at a time, `close` for any.
+
+    Every `timeout` (seconds) is a hard deadline. A call that lasts longer is broken a little earlier: DeadlineExceeded,
+    and the session goes on. A database that does not obey is cut off: DeadlineExceeded as well, and `alive` is False. A
+    connection that is not alive raises ConnectFailed. Only errors of our tree are raised.
+    """
+
+    def __init__(self, driver: oracledb.AsyncConnection, loop: PrivateLoop, line: Line) -> None:
+        self._driver, self._loop, self._line = driver, loop, line
+        self._using = threading.Lock()
+        self._closed = False
+        self._dead = False
+        self.server_version = driver.version
+        """As the database tells it at login, such as `19.24.0.0.0`."""
+        self.release = int(driver.version.split(".")[0])
+        """12, 19, 21, 23 ..."""
+        self.warning = said(Exception(driver.warning)) if driver.warning is not None else ""
+        """What the database said at login, for example that the password expires soon; empty: nothing."""
+
+    @property
+    def alive(self) -> bool:
+        """False after the connection was lost, cut or closed. True says nothing about the database's part."""
+        return not (self._dead or self._closed or self._line.is_cut)
+
+    def rows(self, statement: Statement, values: tuple[Any, ...] = (), *, timeout: float) -> list[tuple[Any, ...]]:
+        """The rows of one statement."""
+        return self.timed(statement, values, timeout=timeout, rows_at_once=ROWS_AT_ONCE).rows
+
+    def row(self, statement: Statement, values: tuple[Any, ...] = (), *, timeout: float) -> tuple[Any, ...] | None:
+        """The first row; None where there is none."""
+        return next(iter(self.rows(statement, values, timeout=timeout)), None)
+
+    def execute(self, statement: Statement, values: tuple[Any, ...] = (), *, timeout: float) -> int:
+        """Run one statement; the number of rows that it affected. Nothing is committed by it, except by DDL."""
+        return self.timed(statement, values, timeout=timeout).affected
+
+    def commit(self, *, timeout: float) -> None:
+        """End the transaction."""
+        self._call(None, timeout, lambda: self._driver.commit())
+
+    def timed(
+        self, statement: Statement, values: tuple[Any, ...] = (), *, timeout: float, rows_at_once: int = 2
+    ) -> Timed:
+        """Run one statement and time it: nothing but sending it and reading its answer is inside the times."""
+        if statement.holes:
+            raise ValueError(f"{statement.name}: {', '.join(statement.holes)} must be filled in first")
+        return self._call(statement, timeout, lambda: self._ask(statement, values, rows_at_once))
+
+    def close(self) -> None:
+        """Let go, within half a second; never raises. A call that another thread has under way raises Cancelled."""
+        self._closed = True
+        if not self._using.acquire(blocking=False):
+            self._line.cut()
+            return
+        try:
+            if not (self._dead or self._line.is_cut):
+                # With a word to the database, whose session would live on otherwise until it notices.
+                with contextlib.suppress(Exception):
+                    self._loop.run(self._driver.close, self._line, CLOSE_SECONDS, "closing")
+            self._line.cut()
+        finally:
+            self._using.release()
+
+    async def _ask(self, statement: Statement, values: tuple[Any, ...], rows_at_once: int) -> Timed:
+        cursor = self._driver.cursor()
+        cursor.prefetchrows = cursor.arraysize = rows_at_once
+        begun = time.perf_counter()
+        await cursor.execute(statement.sql, list(values) or None)
+        executed = time.perf_counter()
+        rows = await cursor.fetchall() if cursor.description is not None else []
+        fetched = time.perf_counter()
+        return Timed(rows, executed - begun, fetched - executed, max(0, cursor.rowcount))
+
+    def _call(
+        self, statement: Statement | None, timeout: float, work: Callable[[], Coroutine[Any, Any, Result]]
+    ) -> Result:
+        what = statement.name if statement is not None else "commit"
+        with self._using:
+            self._refuse_when_dead()
+            try:
+                return self._loop.run(lambda: self._limited(work, server_limit(timeout)), self._line, timeout, what)
+            except Exception as error:
+                if self._closed:
+                    raise Cancelled(f"{what}: the connection was closed") from None
+                found = explained(error, statement)
+                if self._line.is_cut or is_deadly(error):
+                    self._die()
+                    if not isinstance(found, ConnectFailed | DeadlineExceeded):
+                        found = ConnectFailed(str(found))
+                raise found from None
+
+    async def _limited(self, work: Callable[[], Coroutine[Any, Any, Result]], limit: float) -> Result:
+        # Whole milliseconds; 0 would be no limit.
+        self._driver.call_timeout = wanted = max(1, int(limit * 1000))
+        if self._driver.call_timeout != wanted:
+            raise QueryFailed("the driver does not keep its time limit")
+        return await work()
+
+    def _refuse_when_dead(self) -> None:
+        if self._closed:
+            raise Cancelled("the connection is closed")
+        if not self.alive:
+            raise ConnectFailed("the connection is not open any more")
+
+    def _die(self) -> None:
+        self._dead = True
+        self._line.cut()
+
+
+class Connector:
+    """Opens sessions on one database with one account."""
+
+    def __init__(
+        self, server: ServerSettings, credentials: Credentials, loop: PrivateLoop, *, purpose: str, target: str
+    ) -> None:
+        """`purpose` and the name of the `target` are what a DBA sees of our sessions."""
+        self._server, self._credentials, self._loop = server, credentials, loop
+        self._action = f"{purpose} {target}"
+
+    def connect(self, timeout: float) -> Connection:
+        """A new session, logged in and named, within `timeout` seconds.
+
+        Raises AuthenticationFailed, also without an attempt (see `Credentials.attempt`); TlsFailed, ConnectFailed,
+        Unavailable, PermissionMissing, DeadlineExceeded; Unsupported for a database that demands what the driver cannot do.
+        """
+        deadline = time.monotonic() + timeout
+        try:
+            look_up(Descriptor(self._server).hosts, timeout)
+            with self._credentials.attempt(max(0.001, deadline - time.monotonic())) as secret:
+                return self._login(secret, max(0.001, deadline - time.monotonic()))
+        except TargetError as error:
+            raise type(error)(f"{self._server.address}: {error}") from None
+
+    def _login(self, secret: str, left: float) -> Connection:
+        line = Line()
+        try:
+            driver = self._loop.run(lambda: self._connected(secret), line, left, "connecting")
+            return Connection(driver, self._loop, line)
+        except Exception as error:
+            line.cut()
+            found = explained(error)
+            raise DeadlineExceeded("no session in time") if isinstance(found, DeadlineExceeded) else found from None
+
+    async def _connected(self, secret: str) -> oracledb.AsyncConnection:
+        where = Descriptor(self._server)
+        connection: oracledb.AsyncConnection = await oracledb.connect_async(
+            dsn=where.dsn,
+            user=self._server.user,
+            password=secret or None,
+            program=PROGRAM,
+            # Breaks in the stream of data: out of it, they get lost on the way through some networks.
+            disable_oob=True,
+            stmtcachesize=40,
+            **where.options(),
+        )
+        # Both travel with the next call.
+        connection.module, connection.action = PROGRAM, self._action[:64]
+        return connection

@@ -1,0 +1,74 @@
+"""The engine of Oracle Database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import oracledb
+
+from exporter.config.schema import TargetSettings
+from exporter.domain.errors import TargetError
+from exporter.domain.model import Operation
+from exporter.domain.states import EncryptionState, StandbyState
+from exporter.engines import base
+from exporter.engines.credentials import Credentials
+from exporter.engines.oracle.activity import ActivityReader
+from exporter.engines.oracle.connection import Connection, Connector
+from exporter.engines.oracle.deadlines import Deadline
+from exporter.engines.oracle.identity import identify, place
+from exporter.engines.oracle.loop import PrivateLoop
+from exporter.engines.oracle.operations import OPERATIONS
+from exporter.engines.oracle.session import Parts, Session
+from exporter.engines.oracle.settings import Target
+
+
+class Engine:
+    """Satisfies `engines.base.Engine`."""
+
+    operations: ClassVar[frozenset[Operation]] = OPERATIONS
+    self_provisioning: ClassVar[bool] = False
+    sessions_per_pair: ClassVar[int] = 1
+
+    def __init__(self, target: TargetSettings) -> None:
+        if not isinstance(target, Target):
+            raise TypeError(f"not a target of this engine: {target.engine}")
+        self._target = target
+        # Until the driver knows its mode, one connect that hangs makes all others of the process wait.
+        oracledb.enable_thin_mode()  # type: ignore[no-untyped-call]
+        self._loop = PrivateLoop()
+        self._credentials = Credentials(target.password)
+        self._activity = ActivityReader()
+
+    def script(self) -> Iterator[str]:
+        yield ""
+
+    def open(self, timeout: float) -> base.Session:
+        """Connect, and find out what database it is."""
+        deadline = Deadline(timeout, f"opening a session on {self._target.name}")
+        control = self._connector("control").connect(timeout)
+        try:
+            at, identity = place(control, deadline), identify(control, deadline)
+        except TargetError as error:
+            control.close()
+            raise type(error)(f"{self._target.address}: {error}") from None
+        except BaseException:
+            control.close()
+            raise
+        parts = Parts(self._connector, _Nothing(), self._activity, _Nothing())
+        return Session(self._target, parts, control, at, identity)
+
+    def _connector(self, purpose: str) -> Connector:
+        return Connector(self._target, self._credentials, self._loop, purpose=purpose, target=self._target.name)
+
+
+class _Nothing:
+    def read(self, connection: Connection, timeout: float) -> EncryptionState:
+        return EncryptionState()
+
+    def beat(self, connection: Connection, timeout: float) -> None: ...
+
+    def states(self, connection: Connection, timeout: float) -> tuple[StandbyState, ...]:
+        return ()
+
+    def close(self) -> None: ...

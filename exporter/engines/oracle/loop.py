@@ -1,0 +1,168 @@
+"""A private event loop for one target, in a thread of its own, from which every caller comes back in time.
+
+Only the driver's asyncio interface can be bounded, and even that not by itself: a call that is cancelled waits for the
+server to acknowledge, a name is looked up on the loop's own thread. So a caller never waits for a coroutine longer than
+its deadline: the connection is then aborted under the driver, which ends the call at once; a loop that does not even do
+that any more is left behind, and the next call gets a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import logging
+import threading
+import weakref
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from typing import Any, Generic, TypeVar
+
+from exporter.domain.errors import DeadlineExceeded
+
+logger = logging.getLogger(__name__)
+
+GRACE_SECONDS = 0.05
+"""How long an aborted call may take to end. One that takes longer has lost its loop."""
+
+Result = TypeVar("Result")
+
+
+class Line:
+    """The network connections of one database session: kept, so that they can be cut under whoever uses them."""
+
+    def __init__(self) -> None:
+        self._transports: list[tuple[asyncio.AbstractEventLoop, asyncio.BaseTransport]] = []
+        self._adding = threading.Lock()
+        self.is_cut = False
+
+    def add(self, loop: asyncio.AbstractEventLoop, transport: asyncio.BaseTransport) -> None:
+        """Take a connection; it is aborted at once when the line was cut meanwhile."""
+        with self._adding:
+            self._transports.append((loop, transport))
+            cut = self.is_cut
+        if cut:
+            self.cut()
+
+    def cut(self) -> None:
+        """End all connections, from any thread; returns at once, never raises, and may be called again."""
+        with self._adding:
+            self.is_cut = True
+            transports = list(self._transports)
+        for loop, transport in transports:
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and its connections with it
+                loop.call_soon_threadsafe(_abort, transport)
+
+
+def _abort(transport: asyncio.BaseTransport) -> None:
+    if isinstance(transport, asyncio.WriteTransport):
+        transport.abort()
+    else:
+        transport.close()
+
+
+_current: ContextVar[Line | None] = ContextVar("line", default=None)
+
+
+class _KeepingLoop(asyncio.SelectorEventLoop):
+    """Hands every connection that the driver opens to the line of the task that opens it."""
+
+    async def create_connection(self, *args: Any, **options: Any) -> Any:
+        transport, protocol = await super().create_connection(*args, **options)
+        if (line := _current.get()) is not None:
+            line.add(self, transport)
+        return transport, protocol
+
+
+class _Runner:
+    """One loop and its thread."""
+
+    def __init__(self) -> None:
+        self.loop = _KeepingLoop()
+        self.loop.set_exception_handler(_note)
+        self.stuck = False
+        threading.Thread(target=_serve, args=(self.loop,), name="oracle-loop", daemon=True).start()
+
+    def submit(self, work: Callable[[], Coroutine[Any, Any, Result]], line: Line) -> _Call[Result]:
+        async def with_line() -> Result:
+            _current.set(line)
+            return await work()
+
+        return _Call(asyncio.run_coroutine_threadsafe(with_line(), self.loop))
+
+    def answers(self) -> bool:
+        """Whether the loop still does what it is told."""
+        heard = threading.Event()
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(heard.set)
+        return heard.wait(GRACE_SECONDS)
+
+    def stop(self) -> None:
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self.loop.stop)
+
+
+class _Call(Generic[Result]):
+    """A coroutine under way."""
+
+    def __init__(self, future: concurrent.futures.Future[Result]) -> None:
+        self._future = future
+
+    def ended(self, timeout: float) -> bool:
+        return bool(concurrent.futures.wait((self._future,), timeout).done)
+
+    def result(self) -> Result:
+        return self._future.result(0)
+
+    def cancel(self) -> None:
+        self._future.cancel()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        with contextlib.suppress(Exception):
+            loop.run_until_complete(asyncio.sleep(0))
+        loop.close()
+
+
+def _note(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    # What goes wrong in a call is told by the call; the rest are leftovers of connections that were cut.
+    logger.debug("%s", context.get("message", ""))
+
+
+class PrivateLoop:
+    """Runs coroutines for the threads of one target; its thread ends with it."""
+
+    def __init__(self) -> None:
+        self._runner: _Runner | None = None
+        self._starting = threading.Lock()
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, Result]], line: Line, timeout: float, what: str) -> Result:
+        """What the coroutine returns or raises.
+
+        Raises DeadlineExceeded after `timeout` seconds, whatever the coroutine does; `line` is cut by then.
+        """
+        runner = self._ready()
+        call = runner.submit(work, line)
+        if call.ended(timeout):
+            return call.result()
+        line.cut()
+        # What its connection ends in, the call ends in; cancelling it first would make it wait for the server's word.
+        if not call.ended(GRACE_SECONDS):
+            call.cancel()
+            if not runner.answers():
+                logger.warning("the loop of the driver does not answer any more; a new one takes its place")
+                runner.stuck = True
+        raise DeadlineExceeded(f"{what}: not done after {timeout:g} s")
+
+    def _ready(self) -> _Runner:
+        with self._starting:
+            if self._runner is None or self._runner.stuck:
+                self._runner = _Runner()
+                weakref.finalize(self, self._runner.stop)
+            return self._runner

@@ -271,8 +271,9 @@ class _Provisioning:
                 fix = self.twins.conversion(slot)
                 raise VerificationFailed(
                     f"the table {table} is {'encrypted' if state.encrypted else 'plain'}, and the phase "
-                    f"'{self.twins.pair.phase}' of its pair wants it {'encrypted' if wanted else 'plain'}; a DBA can do that "
-                    f"by {fix}, or drop the pair, then provision it anew"
+                    f"'{self.twins.pair.phase}' of its pair wants it {'encrypted' if wanted else 'plain'}; drop the pair, "
+                    f"then provision it anew. A DBA can do it in place by {fix}, but that table may then be laid out otherwise "
+                    "than its twin: compare the rows per block that `tde-exporter verify` shows"
                 )
 
 

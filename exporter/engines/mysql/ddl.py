@@ -25,7 +25,8 @@ _READ = (
 _ADVICE = """\
 CPU time of statements (source of the CPU metrics). Costs about 0.8 microseconds of each statement, also of the
 applications'. It lasts until the server is restarted; to keep it, write below [mysqld] into my.cnf:
-performance-schema-consumer-events-statements-cpu=ON
+  performance-schema-consumer-events-statements-cpu=ON
+It is switched on at once by:
   UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = 'events_statements_cpu';
 The statement history, from which the server's own time of a query is read, is on by default. Where it is off, this
 costs less than can be measured:
@@ -33,7 +34,8 @@ costs less than can be measured:
     WHERE NAME IN ('events_statements_current', 'events_statements_history');
 Reads of single files, and so the pages that were decrypted, come from the performance schema. It is on by default;
 where my.cnf says performance_schema=OFF, only a restart turns it on.
-Without them CPU per query is unknown, and so are decrypted pages, for MySQL does not count those."""
+Without them decrypted pages are unknown, for MySQL does not count those, and so is CPU per query where the exporter runs
+on another host than the server."""
 
 
 class MySqlDdl:

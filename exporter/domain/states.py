@@ -33,7 +33,7 @@ class Keystore:
     """One keystore as seen now; `raw` is the engine's own word, `seen_from` the vantage.
 
     `keys_in_use` counts the keys that encrypted objects refer to, `keys_missing` those of them that the keystore
-    cannot give.
+    cannot give. `key_activated` (Unix time) and `backed_up` are those of the master key that is used now.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Keystore:
     key_activated: float | None = None
     keys_in_use: int | None = None
     keys_missing: int | None = None
+    backed_up: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,9 @@ class StandbyState:
     not received has been waiting, `apply` the same for the oldest that it received and has not applied,
     `heartbeat` for the oldest heartbeat row that cannot be read there; 0 when there is none.
     Sequences count changes (or log sequence numbers) since the standby was made. `key_match` is False
-    when the standby lacks one of the keys that the primary's objects use. `problem` says in words why
-    something is unknown.
+    when the standby lacks one of the keys that the primary's objects use. `gap_sequences` counts the log sequence
+    numbers that the standby lacks between others; `destination_up` is whether the primary can send to it, as the primary
+    sees it. `problem` says in words why something is unknown.
     """
 
     standby: str
@@ -73,6 +75,8 @@ class StandbyState:
     clock_skew: float | None = None
     problem: str = ""
     channel: str = ""
+    gap_sequences: int | None = None
+    destination_up: bool | None = None
 
     def lag(self, kind: LagKind) -> float | None:
         return dict(self.lags).get(kind)

@@ -94,6 +94,7 @@ def _keystore(keystore: Keystore) -> tuple[Keystore, int]:
         label(keystore.raw),
         label(keystore.seen_from),
         *believed,
+        backed_up=keystore.backed_up if isinstance(keystore.backed_up, bool) else None,
     )
     return screened, sum(said is not None and known is None for said, known in zip(told, believed, strict=True))
 

@@ -187,6 +187,7 @@ def _put_keystore(sheet: Sheet, keystore: Keystore) -> None:
     sheet.put("tde_keystore_info", 1, **facts)
     sheet.put("tde_keys_in_use", keystore.keys_in_use)
     sheet.put("tde_keys_missing", keystore.keys_missing)
+    sheet.put("tde_master_key_backed_up", keystore.backed_up)
 
 
 def _put_activity(sheet: Sheet, activity: Activity) -> None:
@@ -220,6 +221,8 @@ def _put_channel(sheet: Sheet, state: StandbyState | None) -> None:
     sheet.put("tde_standby_apply_running", state.apply_running)
     sheet.put("tde_standby_sequence", state.received_sequence, thread=ONE_LOG, stage="received")
     sheet.put("tde_standby_sequence", state.applied_sequence, thread=ONE_LOG, stage="applied")
+    sheet.put("tde_standby_gap_sequences", state.gap_sequences)
+    sheet.put("tde_standby_destination_up", state.destination_up)
     sheet.put("tde_standby_master_key_match", state.key_match)
     sheet.put("tde_standby_configured_delay_seconds", state.configured_delay)
     sheet.put("tde_standby_clock_skew_seconds", state.clock_skew)

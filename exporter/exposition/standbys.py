@@ -82,6 +82,8 @@ def _screened(state: StandbyState) -> tuple[StandbyState, int]:
         clock_skew=skew,
         problem=words(state.problem),
         channel=label(state.channel),
+        gap_sequences=screen.whole(state.gap_sequences),
+        destination_up=screen.flag(state.destination_up),
     )
     return result, screen.invalid
 

@@ -33,7 +33,9 @@ def server() -> Stage:
         facts=SERVER_FACTS,
         state=SERVER_STATE,
         activity=ACTIVITY,
-        standbys=(standby_state("replica", configured_delay=1800.0, clock_skew=-0.25),),
+        standbys=(
+            standby_state("replica", configured_delay=1800.0, clock_skew=-0.25, gap_sequences=2, destination_up=True),
+        ),
         work=replace(WORK, server_seconds=0.0008),
     )
 

@@ -53,7 +53,9 @@ EMBEDDED_STATE = EncryptionState(
 SERVER_FACTS = replace(FACTS, flavor="mysql", version="9.4.0", role="primary", clock="server", cpu_source="thread")
 SERVER_STATE = EncryptionState(
     keystores=(
-        Keystore("component_keyring_file", KeystoreState.OPEN, "file", "component", "Active", "server", 1.7e9, 3, 0),
+        Keystore(
+            "component_keyring_file", KeystoreState.OPEN, "file", "component", "Active", "server", 1.7e9, 3, 0, True
+        ),
     ),
     objects=(
         ("tablespace", "encrypted", 12),

@@ -295,3 +295,16 @@ def test_the_landing_page_is_told_the_heartbeat_lag_else_the_longer_of_the_other
         (3.0, ""),
         (None, "the applier is not running"),
     ]
+
+
+def test_gaps_and_the_primarys_opinion(stage: Stage) -> None:
+    stage.begin()
+    stage.read_standbys(standby_state(gap_sequences=3, destination_up=False))
+    assert stage.value("tde_standby_gap_sequences") == 3
+    assert stage.value("tde_standby_destination_up") == 0
+
+    odd: Any = "yes"
+    stage.read_standbys(standby_state(gap_sequences=-1, destination_up=odd))
+    assert stage.value("tde_standby_gap_sequences") is None
+    assert stage.value("tde_standby_destination_up") is None
+    assert stage.value("tde_exporter_invalid_values_total") == 2

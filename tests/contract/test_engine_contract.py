@@ -23,6 +23,8 @@ from exporter.engines.sqlite.settings import Pair
 from exporter.engines.sqlite.settings import Target as SqliteTarget
 from exporter.probing.operations import CATALOGUE
 from tests.engines.mysql_protocol.canary_targets import target_of
+from tests.engines.oracle import standin_targets
+from tests.oracle_standin.faults import Hang
 from tests.processes import until
 
 COMMITTING = {Operation.INSERT_BATCH, Operation.UPDATE_BATCH, Operation.DELETE_REPLENISH}
@@ -50,6 +52,9 @@ class EngineCase(ABC):
     @abstractmethod
     def make(self):
         """The settings of a healthy target in `self.folder`."""
+
+    def close(self):
+        """Let go of what was started, and mend what was broken for others."""
 
     @abstractmethod
     def exchange(self):
@@ -154,7 +159,45 @@ class MySqlCase(ServerCase):
     server_fixture = "mysql"
 
 
-CASES = {"sqlite": SqliteCase, "fake": FakeCase, "mariadb": MariaDbCase, "mysql": MySqlCase}
+class OracleCase(EngineCase):
+    """A stand-in of its own, for there is no Oracle database where tests run."""
+
+    version = "19"
+
+    def make(self):
+        self.standin = standin_targets.standin(self.version)
+        return standin_targets.target_of(self.standin, self.folder)
+
+    def close(self):
+        self.standin.close()
+        assert self.standin.unknown == []
+
+    def _twin(self, name):
+        return self.standin.database.table("TDE", name, 3)
+
+    def exchange(self):
+        first, second = self._twin("MAIN_ENCRYPTED"), self._twin("MAIN_PLAIN")
+        with self.standin.database.lock:
+            first.tablespace, second.tablespace = second.tablespace, first.tablespace
+
+    def break_plain(self):
+        self.standin.database.tables.remove(self._twin("MAIN_PLAIN"))
+
+    def hang_plain(self):
+        self.standin.faults.on("SUM(ORA_HASH(payload)) AS digest FROM TDE.MAIN_PLAIN", Hang())
+
+
+def oracle_case(version):
+    return type(f"Oracle{version}Case", (OracleCase,), {"version": version})
+
+
+CASES = {
+    "sqlite": SqliteCase,
+    "fake": FakeCase,
+    "mariadb": MariaDbCase,
+    "mysql": MySqlCase,
+    **{f"oracle-{version}": oracle_case(version) for version in standin_targets.VERSIONS},
+}
 WITH_STANDBYS = pytest.mark.parametrize("case", ["fake", "sqlite"], indirect=True)
 """Those whose standbys need no server; replicas have tests of their own."""
 
@@ -170,8 +213,7 @@ def _no_schema_is_left():
 def case(request, tmp_path):
     made = CASES[request.param](tmp_path, request)
     yield made
-    if isinstance(made, ServerCase):
-        made.close()
+    made.close()
 
 
 @pytest.fixture
@@ -231,7 +273,7 @@ def test_preparing_opens_no_more_sessions_than_the_engine_says(case, session):
 
 
 def test_every_engine_has_a_case():
-    assert set(registry.names()) == set(CASES)
+    assert set(registry.names()) == {name.partition("-")[0] for name in CASES}
 
 
 def test_default_operations_are_among_those_it_can_do(case):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 import time
@@ -11,7 +12,7 @@ from typing import Any, TypeVar
 
 import oracledb
 
-from exporter.domain.errors import Cancelled, ConnectFailed, DeadlineExceeded, QueryFailed, TargetError
+from exporter.domain.errors import Cancelled, ConnectFailed, DeadlineExceeded, TargetError
 from exporter.engines.credentials import Credentials
 from exporter.engines.oracle.descriptors import Descriptor
 from exporter.engines.oracle.failures import explained, is_deadly, said
@@ -39,7 +40,7 @@ class Timed:
 
 
 def server_limit(timeout: float) -> float:
-    """Seconds after which the driver shall break a call whose deadline is `timeout`.
+    """Seconds after which a call is broken whose deadline is `timeout`.
 
     Earlier than the deadline, which costs the session: the database has to acknowledge a break.
     """
@@ -59,6 +60,7 @@ class Connection:
         self._using = threading.Lock()
         self._closed = False
         self._dead = False
+        self._broken = False
         self.server_version = driver.version
         """As the database tells it at login, such as `19.24.0.0.0`."""
         self.release = int(driver.version.split(".")[0])
@@ -69,7 +71,7 @@ class Connection:
     @property
     def alive(self) -> bool:
         """False after the connection was lost, cut or closed. True says nothing about the database's part."""
-        return not (self._dead or self._closed or self._line.is_cut)
+        return not (self._dead or self._closed or self._line.is_cut or self._line.lost)
 
     def rows(self, statement: Statement, values: tuple[Any, ...] = (), *, timeout: float) -> list[tuple[Any, ...]]:
         """The rows of one statement."""
@@ -105,7 +107,7 @@ class Connection:
             if not (self._dead or self._line.is_cut):
                 # With a word to the database, whose session would live on otherwise until it notices.
                 with contextlib.suppress(Exception):
-                    self._loop.run(self._driver.close, self._line, CLOSE_SECONDS, "closing")
+                    self._loop.run(self._log_off, self._line, CLOSE_SECONDS, "closing")
             self._line.cut()
         finally:
             self._using.release()
@@ -132,18 +134,39 @@ class Connection:
                 if self._closed:
                     raise Cancelled(f"{what}: the connection was closed") from None
                 found = explained(error, statement)
-                if self._line.is_cut or is_deadly(error):
+                if self._line.is_cut or self._line.lost or is_deadly(error):
                     self._die()
                     if not isinstance(found, ConnectFailed | DeadlineExceeded):
                         found = ConnectFailed(str(found))
                 raise found from None
 
     async def _limited(self, work: Callable[[], Coroutine[Any, Any, Result]], limit: float) -> Result:
-        # Whole milliseconds; 0 would be no limit.
-        self._driver.call_timeout = wanted = max(1, int(limit * 1000))
-        if self._driver.call_timeout != wanted:
-            raise QueryFailed("the driver does not keep its time limit")
-        return await work()
+        """The driver's own `call_timeout` does not serve: it begins anew with every round trip, and what it does when it
+        is over is not safe when the connection is lost meanwhile."""
+        self._refuse_when_lost()
+        broken = asyncio.get_running_loop().call_later(limit, self._break)
+        self._broken = False
+        try:
+            return await work()
+        except oracledb.Error as error:
+            if self._broken and not is_deadly(error):
+                raise DeadlineExceeded(f"stopped after {limit:g} s") from None
+            raise
+        finally:
+            broken.cancel()
+
+    def _break(self) -> None:
+        if not self._line.lost:
+            self._broken = True
+            self._driver.cancel()
+
+    async def _log_off(self) -> None:
+        if not self._line.lost:
+            await self._driver.close()
+
+    def _refuse_when_lost(self) -> None:
+        if self._line.lost:
+            raise ConnectFailed("the connection was lost")
 
     def _refuse_when_dead(self) -> None:
         if self._closed:

@@ -4,6 +4,9 @@ Only the driver's asyncio interface can be bounded, and even that not by itself:
 server to acknowledge, a name is looked up on the loop's own thread. So a caller never waits for a coroutine longer than
 its deadline: the connection is then aborted under the driver, which ends the call at once; a loop that does not even do
 that any more is left behind, and the next call gets a new one.
+
+Whoever calls the driver asks `Line.lost` before, in the same step: once it knows of a lost connection, sending makes it
+crash the process (`_Relay` says how that is avoided for what it sends by itself).
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ logger = logging.getLogger(__name__)
 GRACE_SECONDS = 0.05
 """How long an aborted call may take to end. One that takes longer has lost its loop."""
 
+TURNS = 20
+"""Of the loop, until the driver is told of a loss: more than it takes between two steps."""
+
 Result = TypeVar("Result")
 
 
@@ -35,6 +41,8 @@ class Line:
         self._transports: list[tuple[asyncio.AbstractEventLoop, asyncio.BaseTransport]] = []
         self._adding = threading.Lock()
         self.is_cut = False
+        self.lost = False
+        """Whether a connection has ended, whoever ended it."""
 
     def add(self, loop: asyncio.AbstractEventLoop, transport: asyncio.BaseTransport) -> None:
         """Take a connection; it is aborted at once when the line was cut meanwhile."""
@@ -64,14 +72,56 @@ def _abort(transport: asyncio.BaseTransport) -> None:
 _current: ContextVar[Line | None] = ContextVar("line", default=None)
 
 
+class _Relay(asyncio.Protocol):
+    """Stands between a connection and the driver's protocol, and tells of a loss only when the driver waits for data.
+
+    The driver forgets its connection when it hears of a loss, and does not look again before it sends: a loss between two
+    of its steps, such as an answer and the request for more rows, is a null pointer in its C code (seen with 26.1.0). Told
+    some turns of the loop later, when no answer is on its way any more, it has sent and waits, and raises an error.
+    """
+
+    def __init__(self, inner: asyncio.Protocol, loop: asyncio.AbstractEventLoop, line: Line | None) -> None:
+        self._inner, self._loop, self._line = inner, loop, line
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._inner.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._inner.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._line is not None:
+            self._line.lost = True
+        self._later(exc, TURNS)
+
+    def _later(self, exc: Exception | None, turns: int) -> None:
+        if turns:
+            self._loop.call_soon(self._later, exc, turns - 1)
+        else:
+            self._inner.connection_lost(exc)
+
+
 class _KeepingLoop(asyncio.SelectorEventLoop):
     """Hands every connection that the driver opens to the line of the task that opens it."""
 
-    async def create_connection(self, *args: Any, **options: Any) -> Any:
-        transport, protocol = await super().create_connection(*args, **options)
-        if (line := _current.get()) is not None:
+    async def create_connection(self, protocol_factory: Callable[[], Any], *args: Any, **options: Any) -> Any:
+        line, inner = _current.get(), protocol_factory()
+        transport, _ = await super().create_connection(lambda: _Relay(inner, self, line), *args, **options)
+        if line is not None:
             line.add(self, transport)
-        return transport, protocol
+        return transport, inner
+
+    async def start_tls(self, transport: Any, protocol: Any, *args: Any, **options: Any) -> Any:
+        return await super().start_tls(transport, _Relay(protocol, self, _current.get()), *args, **options)
 
 
 class _Runner:

@@ -53,7 +53,7 @@ class EngineCase(ABC):
     def make(self):
         """The settings of a healthy target in `self.folder`."""
 
-    def close(self):
+    def close(self):  # noqa: B027 - most have nothing to do
         """Let go of what was started, and mend what was broken for others."""
 
     @abstractmethod

@@ -19,6 +19,7 @@ from exporter.engines.oracle.deadlines import Deadline
 from exporter.engines.oracle.identity import identify, place
 from exporter.engines.oracle.loop import PrivateLoop
 from exporter.engines.oracle.operations import OPERATIONS
+from exporter.engines.oracle.script import script
 from exporter.engines.oracle.session import Parts, Session
 from exporter.engines.oracle.settings import Target
 
@@ -41,7 +42,7 @@ class Engine:
         self._activity = ActivityReader()
 
     def script(self) -> Iterator[str]:
-        yield ""
+        return script(self._target)
 
     def open(self, timeout: float) -> base.Session:
         """Connect, and find out what database it is."""

@@ -39,7 +39,8 @@ class Watched:
         if password is not None:
             self.change_password(password)
         self.secret.write_text(self.password)
-        if server.query(f"SHOW DATABASES LIKE '{SCHEMA}'"):
+        sql = "SELECT 1 AS found FROM information_schema.tables WHERE table_schema = %s AND table_name = 'heartbeat'"
+        if server.query(sql, SCHEMA):
             self._grant_heartbeat()
 
     def change_password(self, password: str) -> None:

@@ -65,8 +65,11 @@ class Twin(Table):
 
 def engine_statements() -> Statements:
     """The standard table, and what the engine asks of it."""
+    from tests.oracle_standin import statements_state  # which builds upon this module
+
     table = standard.statements()
     register(table)
+    statements_state.register(table)
     return table
 
 

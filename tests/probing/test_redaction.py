@@ -45,8 +45,8 @@ class TalkativeSession(FakeSession):
 
     def verify(self, pair, timeout):
         facts = super().verify(pair, timeout)
-        said = {"algorithm": MARKER, "problem": f"no {MARKER}"}
-        return replace(facts, a=replace(facts.a, **said), b=replace(facts.b, **said))
+        a, b = (replace(twin, algorithm=MARKER, problem=f"no {MARKER}") for twin in (facts.a, facts.b))
+        return replace(facts, a=a, b=b)
 
     def run(self, pair, slot, operation, key, timeout):
         raise QueryFailed(f"near '{MARKER}'")
@@ -91,7 +91,8 @@ def said(marker, tmp_path):
     target = Target(
         name="orders", real_time=False, pairs=(PairSettings(name="scripted"),), standbys=(Standby(name="dr"),)
     )
-    engine, heard = TalkativeEngine(target), []
+    engine = TalkativeEngine(target)
+    heard: list[messages.ToParent] = []
     settings = Settings(state_directory=tmp_path, targets=(target,))
     rounds = Rounds(settings, target, Turnstile(), heard.append, FakeClock(), random.Random(1), engine=engine)
     rounds.begin(snapshot=True)

@@ -474,8 +474,12 @@ def test_times_of_two_clocks_never_meet_in_one_statistic(said):
 class TurningSession(FakeSession):
     """A session of the scripted engine whose facts are those of its engine now."""
 
+    def __init__(self, engine):
+        super().__init__(engine._target, engine._life)
+        self._engine = engine
+
     def facts(self):
-        return self.engine.facts
+        return self._engine.facts
 
 
 class TurningEngine(FakeEngine):
@@ -484,9 +488,7 @@ class TurningEngine(FakeEngine):
         self.facts = TargetFacts("fake", "1", role="primary")
 
     def open(self, timeout):
-        session = TurningSession(self._target, self._life)
-        session.engine = self
-        return session
+        return TurningSession(self)
 
 
 def test_facts_that_change_are_told_and_a_pair_is_verified_anew_for_another_clock(said):

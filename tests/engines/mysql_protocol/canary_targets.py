@@ -11,10 +11,13 @@ from exporter.config.schema import OperationSettings
 from exporter.domain.clock import SystemClock
 from exporter.domain.model import Operation, Slot, Variant, Work
 from exporter.engines import registry
+from exporter.engines.mariadb.engine import Engine as MariaDbEngine
+from exporter.engines.mysql.engine import Engine as MySqlEngine
 from exporter.overhead.hodges_lehmann import hodges_lehmann
 from exporter.overhead.units import UnitPairing, log_ratios
 from exporter.probing.canary import Canary
 from exporter.probing.turnstile import Turnstile
+from tests.narrowing import known
 from tests.processes import until
 
 
@@ -44,6 +47,7 @@ def opened(target, *, provisioned: bool = False, hide: Path | None = None):
     """A session; with `hide`, an empty folder, as if the server ran on another machine."""
     engine = registry.make(target)
     if hide is not None:
+        assert isinstance(engine, MariaDbEngine | MySqlEngine)
         engine.host.proc = hide
     session = engine.open(20.0)
     try:
@@ -87,12 +91,13 @@ def ticks(target, session, facts, operation, number, samples=20):
 
 def cpu_ratio(made):
     """The ratio of CPU with its interval, by ticks of opposite order."""
-    pairing, found = UnitPairing(), []
+    pairing = UnitPairing()
+    found: list[float] = []
     for tick in made:
         latency, cpu = log_ratios(tick)
         unit = pairing.add(tick.first, (latency, cpu, tick.started))
         if unit is not None:
-            found.append(unit.cpu)
+            found.append(known(unit.cpu))
     return hodges_lehmann(found)
 
 
@@ -110,7 +115,8 @@ def samples_of(made, variant: Variant) -> int:
 
 def run_both(target, session, operation=Operation.POINT_SELECT, runs=20, timeout=10.0):
     """Runs on both slots with the same keys; the work of each slot's runs."""
-    rng, work = random.Random(7), {slot: [] for slot in Slot}
+    rng = random.Random(7)
+    work: dict[Slot, list[Work]] = {slot: [] for slot in Slot}
     for _ in range(runs):
         key = rng.randrange(2**31)
         for slot in Slot:

@@ -13,6 +13,7 @@ from tests.engines.mysql_protocol.canary_targets import (
     total,
     wait_for_quiet,
 )
+from tests.narrowing import known
 from tests.servers.mariadb import MariaDbServer
 from tests.servers.mysql import MySqlServer
 
@@ -50,12 +51,12 @@ def test_point_selects_find_their_pages_cold_and_decrypt_on_the_encrypted_side_a
     encrypted, plain = total(made, Variant.ENCRYPTED), total(made, Variant.PLAIN)
     number = samples_of(made, Variant.PLAIN)
 
-    assert encrypted.decrypts > number / 2
+    assert known(encrypted.decrypts) > number / 2
     assert plain.decrypts == 0
-    assert encrypted.blocks_read > number / 2
-    assert plain.blocks_read > number / 2
-    assert encrypted.decrypts <= encrypted.blocks_read
-    assert abs(encrypted.blocks_read - plain.blocks_read) <= 0.2 * number
+    assert known(encrypted.blocks_read) > number / 2
+    assert known(plain.blocks_read) > number / 2
+    assert known(encrypted.decrypts) <= known(encrypted.blocks_read)
+    assert abs(known(encrypted.blocks_read) - known(plain.blocks_read)) <= 0.2 * number
 
 
 def test_the_servers_own_count_agrees_with_the_sum_of_the_samples(cold):
@@ -70,8 +71,8 @@ def test_the_servers_own_count_agrees_with_the_sum_of_the_samples(cold):
                 work = work + one
     risen = instance_decrypts(session) - before
 
-    assert work.decrypts > 1000
-    assert abs(risen - work.decrypts) <= 0.05 * work.decrypts
+    assert known(work.decrypts) > 1000
+    assert abs(risen - known(work.decrypts)) <= 0.05 * known(work.decrypts)
 
 
 def test_cpu_of_single_pages_is_higher_on_the_encrypted_side_beyond_doubt(cold):
@@ -96,17 +97,17 @@ def test_scans_are_read_ahead_and_all_the_same_decrypted_and_paid_for(cold):
     encrypted, plain = total(made, Variant.ENCRYPTED), total(made, Variant.PLAIN)
     pages = ROWS / facts.b.rows_per_block
 
-    assert encrypted.decrypts > 10 * 0.6 * pages
-    assert plain.blocks_read > 10 * 0.6 * pages
+    assert known(encrypted.decrypts) > 10 * 0.6 * pages
+    assert known(plain.blocks_read) > 10 * 0.6 * pages
     assert plain.decrypts == 0
-    assert encrypted.cpu_seconds > plain.cpu_seconds > 0
+    assert known(encrypted.cpu_seconds) > known(plain.cpu_seconds) > 0
 
 
 def test_one_clock_times_all_runs(cold):
     server, target, session, _ = cold
-    known = {one.server_seconds is not None for work in run_both(target, session).values() for one in work}
+    timed = {one.server_seconds is not None for work in run_both(target, session).values() for one in work}
 
-    assert known == {session.facts().clock == "server"}
+    assert timed == {session.facts().clock == "server"}
     assert session.facts().clock == ("server" if server.binaries == "mysql" else "client")
 
 
@@ -149,4 +150,4 @@ def test_twins_that_fit_into_the_pool_are_blind_and_say_so_with_zeros_that_were_
     for variant in Variant:
         work = total(made, variant)
         assert (work.blocks_read, work.decrypts) == (0, 0)
-        assert work.cpu_seconds > 0
+        assert known(work.cpu_seconds) > 0

@@ -9,6 +9,7 @@ from exporter.domain.model import Operation, Slot
 from tests.engines.mysql_protocol.canary_targets import measurable, opened, run_both, target_of, wait_for_quiet
 from tests.servers.mariadb import MariaDbServer
 from tests.servers.mysql import MySqlServer
+from tests.servers.server import Server
 
 ROWS = 40_000
 FILES = "performance_schema.file_summary_by_instance"
@@ -38,7 +39,7 @@ def prepared(mysql_server, mariadb_server, tmp_path_factory):
 @pytest.fixture
 def account(prepared, tmp_path):
     """Makes an account that may read the twins, and a target that logs in with it."""
-    made = []
+    made: list[tuple[Server, str]] = []
 
     def make(server, *grants):
         user = f"narrow{len(made)}"

@@ -9,9 +9,10 @@ import pytest
 from exporter.domain.clock import FakeClock
 from exporter.domain.errors import Blocked, ConnectFailed, LockTimeout, PermissionMissing, QueryFailed, Unavailable
 from exporter.engines._mysql_protocol.heartbeat import SHARE, Heartbeats, lock_name, read_clock, read_identity, read_row
+from exporter.engines._mysql_protocol.twins import create_heartbeat
 from exporter.engines.beats import Position, Primary
 from tests.engines.mysql_protocol.connectors import PATIENCE, connector
-from tests.engines.mysql_protocol.heartbeat_tables import create_heartbeat, ddl_of, grants, make_table
+from tests.engines.mysql_protocol.heartbeat_tables import ddl_of, grants, make_table
 from tests.processes import until
 from tests.servers.mariadb import MariaDbServer
 

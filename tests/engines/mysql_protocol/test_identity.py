@@ -1,8 +1,11 @@
 """Which server is refused by which engine, and what is made of the variables; the servers themselves are in other tests."""
 
+from typing import cast
+
 import pytest
 
 from exporter.domain.errors import PermissionMissing, Unsupported
+from exporter.engines._mysql_protocol.connection import Connection
 from exporter.engines._mysql_protocol.deadlines import Deadline
 from exporter.engines._mysql_protocol.identity import identify
 
@@ -35,7 +38,7 @@ class Scripted:
 def of(engine="mysql", version="9.7.4", comment="MySQL Community Server", **more):
     script = {name: more.pop(name) for name in ("channels", "process", "dumps") if name in more}
     variables = {"version": version, "version_comment": comment, **more}
-    return identify(Scripted(variables, **script), engine, Deadline(5.0, "looking"))
+    return identify(cast(Connection, Scripted(variables, **script)), engine, Deadline(5.0, "looking"))
 
 
 @pytest.mark.parametrize(

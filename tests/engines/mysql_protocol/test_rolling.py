@@ -103,7 +103,7 @@ def test_slices_are_of_one_width_and_inside(count, width, first, seed):
 @given(st.integers(1, 2000), st.integers(1, 300), seeds)
 def test_the_slices_of_a_cycle_cover_everything(count, width, seed):
     rolling = RollingSlices(1, count, width, random.Random(seed))
-    covered = set()
+    covered: set[int] = set()
     for key in range(-(-count // width)):
         low, high = rolling.bounds(key)
         covered.update(range(low, high + 1))

@@ -18,6 +18,7 @@ from exporter.domain.model import Operation, Slot
 from exporter.domain.states import KeystoreState, LagKind
 from exporter.engines import registry
 from tests.engines.mysql_protocol.canary_targets import measurable, opened, run_both, target_of
+from tests.narrowing import known
 from tests.processes import until
 from tests.servers.mariadb import MariaDbServer
 from tests.servers.mysql import MySqlServer
@@ -266,16 +267,16 @@ def test_activity_tells_the_instance_and_its_host(server, target):
 
     assert first.decrypt_unit == "block"
     assert first.decrypt_source == session.facts().decrypt_source
-    assert second.decrypts >= first.decrypts
-    assert second.encrypts >= first.encrypts > 0
-    assert second.cpu_seconds >= first.cpu_seconds > 0
-    assert second.reads >= first.reads > 0
-    assert 0 <= second.buffer_hit_ratio <= 1
-    assert 0 <= second.host_cpu_ratio <= 1
-    assert second.host_cpus >= 1
+    assert known(second.decrypts) >= known(first.decrypts)
+    assert known(second.encrypts) >= known(first.encrypts) > 0
+    assert known(second.cpu_seconds) >= known(first.cpu_seconds) > 0
+    assert known(second.reads) >= known(first.reads) > 0
+    assert 0 <= known(second.buffer_hit_ratio) <= 1
+    assert 0 <= known(second.host_cpu_ratio) <= 1
+    assert known(second.host_cpus) >= 1
     assert second.host_aes is not None
     if server.binaries == "mysql":
-        assert second.read_seconds > 0
+        assert known(second.read_seconds) > 0
         assert second.problems == ()
     else:
         assert second.read_seconds is None
@@ -296,9 +297,9 @@ def test_decrypts_of_mysql_go_on_when_an_encrypted_table_vanishes(mysql, tmp_pat
     again.close()
     mysql.query("DROP DATABASE vanishing")
 
-    assert before.encrypts > 50
-    assert after.encrypts >= before.encrypts
-    assert reopened.encrypts >= after.encrypts
+    assert known(before.encrypts) > 50
+    assert known(after.encrypts) >= known(before.encrypts)
+    assert known(reopened.encrypts) >= known(after.encrypts)
 
 
 def test_a_twin_in_a_general_tablespace_is_counted_by_the_file_of_that(mysql, tmp_path):

@@ -39,7 +39,12 @@ def copy_template(name: str, recipe: Sequence[str], build: Callable[[Path], None
     digest = hashlib.sha256("\0".join(recipe).encode()).hexdigest()[:12]
     top = CACHE / "servers"
     template, lock = top / f"{name}-{digest}", top / f"{name}.lock"
-    if not template.exists():
+    # Tests of another version of this file may run at the same time, and remove what they do not know.
+    while True:
+        with _locked(lock, fcntl.LOCK_SH):
+            if template.exists():
+                shutil.copytree(template, target)
+                return
         with _locked(lock, fcntl.LOCK_EX):
             if not template.exists():
                 for old in top.glob(f"{name}-*"):
@@ -47,8 +52,6 @@ def copy_template(name: str, recipe: Sequence[str], build: Callable[[Path], None
                 unfinished = top / f"{name}-new"
                 build(unfinished)
                 unfinished.rename(template)
-    with _locked(lock, fcntl.LOCK_SH):
-        shutil.copytree(template, target)
 
 
 def run_to_end(command: Sequence[str], what: str, stdin: str = "") -> None:
@@ -61,6 +64,7 @@ def run_to_end(command: Sequence[str], what: str, stdin: str = "") -> None:
 
 @functools.cache
 def version_of(program: Path) -> str:
-    """What a server says of its version."""
+    """What a server says of its version, without where it lies: checkouts that share a cache share templates."""
     command = [str(program), "--no-defaults", "--version"]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+    return said.partition(" Ver ")[2]

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 
-from exporter import __version__, choice, logs, twin_commands
+from exporter import __version__, choice, logs, selftest, twin_commands
 from exporter.config.secrets import redact
 from exporter.console import Progress, forget, table, use_plain_letters
 from exporter.domain.clock import SystemClock
@@ -192,6 +192,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("targets", targets, "list the configured targets, their pairs and operations")
     twin_commands.add_to(add)
+    selftest.add_to(add)
     return parser
 
 

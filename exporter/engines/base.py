@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import ClassVar, Protocol
 
 from exporter.config.schema import PairSettings, TargetSettings
@@ -46,6 +47,37 @@ class Provisioned:
 
     made: tuple[str, ...] = ()
     grants: tuple[str, ...] = ()
+
+
+class Verdict(StrEnum):
+    """What became of one statement of a self test."""
+
+    OK = "ok"
+    MISSING_GRANT = "missing grant"
+    NOT_THERE = "not there"
+    """This release has no such view, column or setting; nothing is wrong."""
+    ERROR = "error"
+    NOT_TRIED = "not tried"
+    """It would change something, or belongs to what is not configured or not there; `words` say which."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatementOutcome:
+    """How one statement of an engine fared in a self test.
+
+    `collector` is what is lost without the statement, `grants` what it takes, as one writes it in a GRANT. `code` is the
+    database's own number of an error (`ORA-00942`), `seconds` how long it took, `rows` how many it gave or affected; None
+    where it was not sent, or failed. No field holds a secret, or the name or address of a host.
+    """
+
+    statement: str
+    collector: str
+    grants: tuple[str, ...]
+    verdict: Verdict
+    code: str = ""
+    seconds: float | None = None
+    rows: int | None = None
+    words: str = ""
 
 
 class Session(Protocol):
@@ -114,6 +146,13 @@ class Session(Protocol):
     def standbys(self, timeout: float) -> tuple[StandbyState, ...]:
         """Every configured standby, in the order of the configuration. A standby that cannot be asked is
         not an error: what is unknown of it is None, and its `problem` says why."""
+
+    def selftest(self, progress: Progress, timeout: float) -> tuple[StatementOutcome, ...]:
+        """Run every statement of the engine once, as far as that changes nothing, and say how each fared.
+
+        A statement that fails is an outcome and no error, and so is one for which no time is left. Raises `Unsupported`
+        where an engine has no list of its statements.
+        """
 
     def close(self) -> None:
         """Let go of everything, within a second; never raises."""

@@ -11,7 +11,7 @@ from exporter.domain.clock import Clock
 from exporter.domain.errors import Cancelled
 from exporter.domain.model import Execution, Operation, PairFacts, Slot, TargetFacts
 from exporter.domain.states import Activity, EncryptionState, StandbyState
-from exporter.engines.base import Engine, Prepared, Progress, Provisioned, Session
+from exporter.engines.base import Engine, Prepared, Progress, Provisioned, Session, StatementOutcome
 
 CLOSE_SECONDS = 1.0
 GRACE = 2.0
@@ -64,6 +64,9 @@ class Watched:
 
     def standbys(self, timeout: float) -> tuple[StandbyState, ...]:
         return self._bounded(timeout, lambda: self._inner.standbys(timeout))
+
+    def selftest(self, progress: Progress, timeout: float) -> tuple[StatementOutcome, ...]:
+        return self._bounded(timeout, lambda: self._inner.selftest(progress, timeout))
 
     def close(self) -> None:
         # Whoever refuses further calls (`Cancelled`) has nothing against the end of the session.

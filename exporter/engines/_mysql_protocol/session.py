@@ -16,7 +16,7 @@ from functools import partial
 from typing import Protocol
 
 from exporter.config.schema import PairSettings
-from exporter.domain.errors import Cancelled, ConnectFailed, DeadlineExceeded, KeystoreFailed, TargetError
+from exporter.domain.errors import Cancelled, ConnectFailed, DeadlineExceeded, KeystoreFailed, TargetError, Unsupported
 from exporter.domain.model import Execution, Operation, PairFacts, Slot, TargetFacts
 from exporter.domain.states import Activity, EncryptionState, StandbyState
 from exporter.engines._mysql_protocol import operations
@@ -36,7 +36,7 @@ from exporter.engines._mysql_protocol.standbys import Standbys
 from exporter.engines._mysql_protocol.threads import ServerThread
 from exporter.engines._mysql_protocol.twins import Ddl, Twins
 from exporter.engines._mysql_protocol.verification import KeystoreFailure, verify_pair
-from exporter.engines.base import Prepared, Progress, Provisioned
+from exporter.engines.base import Prepared, Progress, Provisioned, StatementOutcome
 from exporter.engines.host import Host
 
 REDISCOVER_SECONDS = 300.0
@@ -236,6 +236,12 @@ class Session:
             if not self._target.standbys:
                 return ()
             return self._standbys.states(self._controlled(deadline), deadline.left)
+
+    def selftest(self, progress: Progress, timeout: float) -> tuple[StatementOutcome, ...]:
+        raise Unsupported(
+            f"the engine {self._flavour.engine} keeps no list of its statements; `verify`, the page and the log name the grants"
+            " that are missing"
+        )
 
     def close(self) -> None:
         self._closing.set()

@@ -17,7 +17,7 @@ from exporter.config.schema import PairSettings, TargetSettings
 from exporter.domain.errors import Cancelled, DeadlineExceeded, Reason, TargetError, Unavailable, Unsupported
 from exporter.domain.model import Execution, Operation, PairFacts, Slot, TargetFacts, TwinFacts, Work
 from exporter.domain.states import Activity, EncryptionState, Keystore, LagKind, StandbyState
-from exporter.engines.base import Prepared, Progress, Provisioned
+from exporter.engines.base import Prepared, Progress, Provisioned, StatementOutcome, Verdict
 from exporter.engines.fake.settings import Fault, Side, Standby, Target
 
 ROWS = 1000
@@ -156,6 +156,19 @@ class Session:
     def standbys(self, timeout: float) -> tuple[StandbyState, ...]:
         self._meet_faults("standbys", timeout)
         return tuple(_state(standby) for standby in self._target.standbys)
+
+    def selftest(self, progress: Progress, timeout: float) -> tuple[StatementOutcome, ...]:
+        self._meet_faults("selftest", timeout)
+        outcomes = []
+        for number, slot in enumerate(Slot):
+            progress(f"reading slot {slot}", number / len(Slot))
+            grants = (f"READ ON SCRIPT.{slot.upper()}",)
+            if self._side(slot).encrypted is None:
+                missing = Verdict.MISSING_GRANT
+                outcomes.append(StatementOutcome(f"script.read_{slot}", "canary", grants, missing, "FAKE-00942"))
+            else:
+                outcomes.append(StatementOutcome(f"script.read_{slot}", "canary", grants, Verdict.OK, "", 0.001, ROWS))
+        return tuple(outcomes)
 
     def close(self) -> None:
         self._closed.set()

@@ -95,7 +95,17 @@ class Fault(Strict):
     kind: Literal["error", "hang", "wedge"]
     """`error` raises; `hang` blocks until the deadline; `wedge` blocks for ever and cannot be cancelled."""
     call: Literal[
-        "open", "prepare", "run", "verify", "encryption_state", "activity", "provision", "drop", "heartbeat", "standbys"
+        "open",
+        "prepare",
+        "run",
+        "verify",
+        "encryption_state",
+        "activity",
+        "provision",
+        "drop",
+        "heartbeat",
+        "standbys",
+        "selftest",
     ] = "run"
     """Which call of the session contract."""
     slot: Slot | None = None

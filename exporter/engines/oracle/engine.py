@@ -10,18 +10,20 @@ import oracledb
 from exporter.config.schema import TargetSettings
 from exporter.domain.errors import TargetError
 from exporter.domain.model import Operation
-from exporter.domain.states import EncryptionState, StandbyState
 from exporter.engines import base
 from exporter.engines.credentials import Credentials
 from exporter.engines.oracle.activity import ActivityReader
-from exporter.engines.oracle.connection import Connection, Connector
+from exporter.engines.oracle.connection import Connector
 from exporter.engines.oracle.deadlines import Deadline
+from exporter.engines.oracle.heartbeat import Heartbeats
 from exporter.engines.oracle.identity import identify, place
+from exporter.engines.oracle.inventory import EncryptionReader
 from exporter.engines.oracle.loop import PrivateLoop
 from exporter.engines.oracle.operations import OPERATIONS
 from exporter.engines.oracle.script import script
 from exporter.engines.oracle.session import Parts, Session
-from exporter.engines.oracle.settings import Target
+from exporter.engines.oracle.settings import ServerSettings, Standby, Target
+from exporter.engines.oracle.standbys import Standbys
 
 
 class Engine:
@@ -40,6 +42,9 @@ class Engine:
         self._loop = PrivateLoop()
         self._credentials = Credentials(target.password)
         self._activity = ActivityReader()
+        self._states = EncryptionReader()
+        self._heartbeats = Heartbeats(target.schema_name)
+        self._of_standbys = {standby.name: self._login_of(standby) for standby in target.standbys}
 
     def script(self) -> Iterator[str]:
         return script(self._target)
@@ -56,20 +61,20 @@ class Engine:
         except BaseException:
             control.close()
             raise
-        parts = Parts(self._connector, _Nothing(), self._activity, _Nothing())
+        parts = Parts(self._connector, self._states, self._activity, Standbys(self._to_standbys(), self._heartbeats))
         return Session(self._target, parts, control, at, identity)
 
     def _connector(self, purpose: str) -> Connector:
         return Connector(self._target, self._credentials, self._loop, purpose=purpose, target=self._target.name)
 
+    def _login_of(self, standby: Standby) -> tuple[ServerSettings, Credentials]:
+        """Where a standby is, and what it is logged in to with; that outlives a session. A password that a standby refuses
+        says nothing of the primary: logins with a privilege go by a file of their own there."""
+        server = standby.server(self._target)
+        return server, Credentials(server.password)
 
-class _Nothing:
-    def read(self, connection: Connection, timeout: float) -> EncryptionState:
-        return EncryptionState()
-
-    def beat(self, connection: Connection, timeout: float) -> None: ...
-
-    def states(self, connection: Connection, timeout: float) -> tuple[StandbyState, ...]:
-        return ()
-
-    def close(self) -> None: ...
+    def _to_standbys(self) -> list[tuple[str, Connector]]:
+        return [
+            (name, Connector(server, credentials, self._loop, purpose="standby", target=self._target.name))
+            for name, (server, credentials) in self._of_standbys.items()
+        ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from exporter.domain.clock import Clock, SystemClock
@@ -11,7 +12,7 @@ from exporter.domain.errors import Blocked, PermissionMissing, QueryFailed
 from exporter.engines.beats import Memory, Reading, Row
 from exporter.engines.oracle.connection import Connection
 from exporter.engines.oracle.deadlines import Deadline
-from exporter.engines.oracle.statements import Need, Statement, define
+from exporter.engines.oracle.statements import Need, Statement, define, quoted
 
 TABLE = "HEARTBEAT"
 COMMENT = "tde-exporter heartbeat v1"
@@ -71,6 +72,7 @@ WRITE = define(
     "heartbeat",
     ("SELECT ON {table}", "UPDATE ON {table}"),
     needs=(Need.PRIMARY, Need.TWINS),
+    example=(0, -1),
 )
 CLOCK = define("heartbeat.clock", "SELECT SYS_EXTRACT_UTC(SYSTIMESTAMP) AS now FROM dual", "standby")
 
@@ -216,9 +218,12 @@ def provision(
 
 
 def drop(connection: Connection, schema: str, deadline: Deadline) -> list[str]:
-    """Drop the table; the names of what was dropped. Raises `Blocked` for a table that is not ours."""
+    """Drop the table, unless it is not ours; the names of what was dropped."""
     table = table_of(schema)
-    if not _is_there(connection, schema, deadline):
+    try:
+        if not _is_there(connection, schema, deadline):
+            return []
+    except Blocked:
         return []
     connection.execute(DROP.on(table=table), timeout=deadline.step())
     return [table]
@@ -231,3 +236,11 @@ def _is_there(connection: Connection, schema: str, deadline: Deadline) -> bool:
     if not str(comment[0] or "").startswith(COMMENT):
         raise Blocked(f"the table {table_of(schema)} was not made by this exporter, which leaves it alone")
     return True
+
+
+def script(schema: str, tablespace: str, account: str) -> Iterator[str]:
+    """What `provision` does, as SQL for a DBA, line by line; `account` as it is to be written."""
+    table = table_of(schema)
+    yield f"{CREATE.on(table=table, key=f'{TABLE}_PK', tablespace=tablespace).sql};"
+    yield f"{MARK.on(table=table).sql};"
+    yield f"GRANT SELECT, INSERT, UPDATE ON {quoted(table)} TO {account};"

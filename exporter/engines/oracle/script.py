@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from exporter.domain.model import Phase, Slot
+from exporter.engines.oracle import heartbeat
 from exporter.engines.oracle.settings import Target
 from exporter.engines.oracle.statements import Need, Statement, every, quoted
 from exporter.engines.oracle.twins import CHUNK_ROWS, FILL_LOB, INSERT, MARK, Twins
@@ -27,6 +28,13 @@ def script(target: Target) -> Iterator[str]:
     for pair in target.pairs:
         yield ""
         yield from _pair(Twins(target.schema_name, pair), _account(target))
+    if target.standbys and target.pairs:
+        yield ""
+        yield from _comments(
+            ["The row by which standbys are measured; the account of the exporter writes it each second."]
+        )
+        space = Twins(target.schema_name, target.pairs[0]).tablespace(Slot.B)
+        yield from heartbeat.script(target.schema_name, space, _account(target))
     yield ""
     yield from _grants(target)
 

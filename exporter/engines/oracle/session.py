@@ -11,15 +11,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from exporter.config.schema import PairSettings
 from exporter.domain.errors import Cancelled, ConnectFailed, DeadlineExceeded, TargetError
 from exporter.domain.model import Execution, Operation, PairFacts, Slot, TargetFacts, Work
 from exporter.domain.states import Activity, EncryptionState, StandbyState
-from exporter.engines.base import Prepared, Progress, Provisioned
-from exporter.engines.oracle import operations
+from exporter.engines.base import Prepared, Progress, Provisioned, StatementOutcome
+from exporter.engines.oracle import heartbeat, operations
 from exporter.engines.oracle.activity import ActivityReader
 from exporter.engines.oracle.connection import Connection, Connector
 from exporter.engines.oracle.counters import Counters, in_values
@@ -27,8 +27,10 @@ from exporter.engines.oracle.deadlines import Deadline
 from exporter.engines.oracle.identity import Identity, Place, identify, place
 from exporter.engines.oracle.operations import Choices
 from exporter.engines.oracle.provisioning import drop, provision
+from exporter.engines.oracle.selftest import SelfTest
 from exporter.engines.oracle.settings import Target, TwinPair
 from exporter.engines.oracle.statements import define
+from exporter.engines.oracle.tables import find_table
 from exporter.engines.oracle.twins import Twins
 from exporter.engines.oracle.verification import verify_pair
 
@@ -119,12 +121,22 @@ class Session:
 
     def provision(self, pair: PairSettings, progress: Progress, timeout: float) -> Provisioned:
         with self._call(timeout, "provision") as deadline:
-            return provision(self._controlled(deadline), self._twins(pair), self._target.reader, progress, deadline)
+            control, twins = self._controlled(deadline), self._twins(pair)
+            done = provision(control, twins, self._target.reader, progress, deadline)
+            if not self._target.standbys:
+                return done
+            space = twins.tablespace(Slot.B)
+            made = heartbeat.provision(control, twins.schema, space, self._target.reader, deadline)
+            return replace(done, made=(*done.made, *made))
 
     def drop(self, pair: PairSettings, timeout: float) -> tuple[str, ...]:
         with self._call(timeout, "drop") as deadline:
             self._verified.pop(pair.name, None)
-            return drop(self._controlled(deadline), self._twins(pair), deadline)
+            control, twins = self._controlled(deadline), self._twins(pair)
+            dropped = drop(control, twins, deadline)
+            if self._has_twins(control, deadline):
+                return dropped
+            return (*dropped, *heartbeat.drop(control, twins.schema, deadline))
 
     def verify(self, pair: PairSettings, timeout: float) -> PairFacts:
         with self._call(timeout, "verify") as deadline:
@@ -207,6 +219,12 @@ class Session:
             if not self._target.standbys:
                 return ()
             return self._parts.standbys.states(self._controlled(deadline), deadline.left)
+
+    def selftest(self, progress: Progress, timeout: float) -> tuple[StatementOutcome, ...]:
+        with self._call(timeout, "selftest") as deadline:
+            self._identity = identify(self._controlled(deadline), deadline)
+            run = SelfTest(self._target, self._identity, self._parts.connect("selftest").connect)
+            return run.run(progress, deadline)
 
     def close(self) -> None:
         self._closing.set()
@@ -300,6 +318,11 @@ class Session:
         if not isinstance(pair, TwinPair):
             raise TypeError(f"not a pair of twins of this engine: {pair.name}")
         return Twins(self._target.schema_name, pair)
+
+    def _has_twins(self, control: Connection, deadline: Deadline) -> bool:
+        """Whether any twin of the target is there, which the heartbeat lies beside."""
+        twins = [Twins(self._target.schema_name, pair) for pair in self._target.pairs]
+        return any(find_table(control, each.schema, each.name(slot), deadline) for each in twins for slot in Slot)
 
     def _chosen(self, twins: Twins) -> Choices:
         """What keys choose. A better knowledge of the blocks begins a new round over the table."""

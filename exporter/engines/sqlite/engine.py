@@ -16,7 +16,7 @@ from exporter.config.schema import PairSettings, TargetSettings
 from exporter.domain.errors import Cancelled, ConnectFailed, DeadlineExceeded, TargetError, Unavailable, Unsupported
 from exporter.domain.model import Execution, Operation, PairFacts, Phase, Slot, TargetFacts
 from exporter.domain.states import Activity, EncryptionState, Keystore, KeystoreState, StandbyState
-from exporter.engines.base import Prepared, Progress, Provisioned
+from exporter.engines.base import Prepared, Progress, Provisioned, StatementOutcome
 from exporter.engines.deadline import Guard
 from exporter.engines.sqlite.failures import translated
 from exporter.engines.sqlite.files import ENGINE_VERSION, Connections, Identity, identity
@@ -169,6 +169,9 @@ class Session:
     def standbys(self, timeout: float) -> tuple[StandbyState, ...]:
         with self._call(timeout, "standbys"):
             return self._standbys.states()
+
+    def selftest(self, progress: Progress, timeout: float) -> tuple[StatementOutcome, ...]:
+        raise Unsupported("the embedded database belongs to the exporter: there are no grants and no releases to try")
 
     def close(self) -> None:
         self._closing.set()

@@ -26,6 +26,7 @@ from tests.engines.mysql_protocol.canary_targets import target_of
 from tests.engines.oracle import standin_targets
 from tests.oracle_standin.faults import Hang
 from tests.processes import until
+from tests.servers.server import Server
 
 COMMITTING = {Operation.INSERT_BATCH, Operation.UPDATE_BATCH, Operation.DELETE_REPLENISH}
 
@@ -117,7 +118,7 @@ class ServerCase(EngineCase):
 
     always_cold = False
     server_fixture: str
-    used: ClassVar = set()
+    used: ClassVar[set[Server]] = set()
 
     def __init__(self, folder, request):
         self.server = request.getfixturevalue(self.server_fixture)

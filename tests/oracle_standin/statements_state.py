@@ -17,7 +17,7 @@ from tests.oracle_standin.errors import OraError
 from tests.oracle_standin.expressions import Environment
 from tests.oracle_standin.model import Database
 from tests.oracle_standin.queries import computed
-from tests.oracle_standin.statements import Answer, Call, Statements
+from tests.oracle_standin.statements import Answer, Call, Function, Statements
 from tests.oracle_standin.storage import Table
 
 SIMPLE = (
@@ -77,7 +77,7 @@ def register(table: Statements) -> None:
     for kind, name in (("index", "indexes"), ("lob", "lobs"), ("mview", "materialized_views")):
         statement = engine.every()[f"dependents.{name}"]
         reads = [grant.removeprefix("READ ON SYS.") for grant in statement.grants]
-        table.add(statement.sql, spec="N N", reads=reads)(lambda call, kind=kind: [(_in_the_clear(call, kind),)])
+        table.add(statement.sql, spec="N N", reads=reads)(_dependents(kind))
 
 
 def _activated(row: Environment) -> Value:
@@ -103,6 +103,10 @@ def _logs(table: Statements, sql: str) -> None:
                 at = (each.thread, each.applied)
                 found[at] = max(found.get(at, 0), each.sequence)
         return [(*at, newest) for at, newest in found.items()]
+
+
+def _dependents(kind: str) -> Function:
+    return lambda call: [(_in_the_clear(call, kind),)]
 
 
 def _in_the_clear(call: Call, kind: str) -> int:

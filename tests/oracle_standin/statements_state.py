@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from exporter.engines.oracle import statements as engine
 from tests.oracle_standin import canaries, statements_twins
@@ -48,8 +49,8 @@ _STAMP = "%m/%d/%Y %H:%M:%S"
 class Heartbeat(statements_twins.Twin):
     """The table of the heartbeat; without `seq`, it has no row."""
 
-    seq: int | None = None
-    beat: datetime.datetime | None = None
+    seq: Any = None
+    beat: Any = None
 
 
 def ship(primary: Database, standby: Database) -> None:
@@ -59,9 +60,9 @@ def ship(primary: Database, standby: Database) -> None:
         standby.tables += [replace(each) for each in primary.tables if isinstance(each, Heartbeat)]
 
 
-def heartbeat_of(database: Database) -> Heartbeat | None:
+def heartbeats_of(database: Database) -> list[Heartbeat]:
     """The table, where it was made."""
-    return next((each for each in database.tables if isinstance(each, Heartbeat)), None)
+    return [each for each in database.tables if isinstance(each, Heartbeat)]
 
 
 def register(table: Statements) -> None:

@@ -68,21 +68,22 @@ class _Standby:
         deadline = Deadline(timeout, "asking the standby")
         kept = self.connection is not None
         try:
-            self._ask(answer, deadline, compare_keys)
-        except ConnectFailed as error:
+            fault = self._asked(answer, deadline, compare_keys)
             # One that rested may have been ended meanwhile, by a switchover for example.
-            if not kept or answer.reached:
-                answer.fault = str(error)
-                return
-            try:
-                self._ask(answer, deadline, compare_keys)
-            except TargetError as again:
-                answer.fault = str(again)
-        except TargetError as error:
-            answer.fault = str(error)
+            if isinstance(fault, ConnectFailed) and kept and not answer.reached:
+                fault = self._asked(answer, deadline, compare_keys)
+            answer.fault = str(fault or "")
         finally:
             self.unique_name = answer.unique_name or self.unique_name
             answer.done = True
+
+    def _asked(self, answer: Answer, deadline: Deadline, compare_keys: bool) -> TargetError | None:
+        """What kept it from being asked to the end, if anything."""
+        try:
+            self._ask(answer, deadline, compare_keys)
+        except TargetError as error:
+            return error
+        return None
 
     def _ask(self, answer: Answer, deadline: Deadline, compare_keys: bool) -> None:
         """Raises `TargetError` when it cannot be asked any further."""

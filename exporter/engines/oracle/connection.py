@@ -16,7 +16,7 @@ from exporter.domain.errors import Cancelled, ConnectFailed, DeadlineExceeded, T
 from exporter.engines.credentials import Credentials
 from exporter.engines.oracle.descriptors import Descriptor
 from exporter.engines.oracle.failures import explained, is_deadly, said
-from exporter.engines.oracle.loop import Line, PrivateLoop
+from exporter.engines.oracle.loop import TURNS, Line, PrivateLoop
 from exporter.engines.oracle.names import look_up
 from exporter.engines.oracle.settings import ServerSettings
 from exporter.engines.oracle.statements import Statement
@@ -108,19 +108,24 @@ class Connection:
                 # With a word to the database, whose session would live on otherwise until it notices.
                 with contextlib.suppress(Exception):
                     self._loop.run(self._log_off, self._line, CLOSE_SECONDS, "closing")
-            self._line.cut()
+            self._die()
         finally:
             self._using.release()
 
     async def _ask(self, statement: Statement, values: tuple[Any, ...], rows_at_once: int) -> Timed:
         cursor = self._driver.cursor()
-        cursor.prefetchrows = cursor.arraysize = rows_at_once
-        begun = time.perf_counter()
-        await cursor.execute(statement.sql, list(values) or None)
-        executed = time.perf_counter()
-        rows = await cursor.fetchall() if cursor.description is not None else []
-        fetched = time.perf_counter()
-        return Timed(rows, executed - begun, fetched - executed, max(0, cursor.rowcount))
+        try:
+            cursor.prefetchrows = cursor.arraysize = rows_at_once
+            begun = time.perf_counter()
+            await cursor.execute(statement.sql, list(values) or None)
+            executed = time.perf_counter()
+            rows = await cursor.fetchall() if cursor.description is not None else []
+            fetched = time.perf_counter()
+            return Timed(rows, executed - begun, fetched - executed, max(0, cursor.rowcount))
+        finally:
+            # Left to the garbage collector, which may run amid the driver's work on its statement cache, a cursor would
+            # wait for ever for a lock that its own thread holds (seen with 26.1.0).
+            cursor.close()
 
     def _call(
         self, statement: Statement | None, timeout: float, work: Callable[[], Coroutine[Any, Any, Result]]
@@ -150,6 +155,7 @@ class Connection:
             return await work()
         except oracledb.Error as error:
             if self._broken and not is_deadly(error):
+                await self._recover()
                 raise DeadlineExceeded(f"stopped after {limit:g} s") from None
             raise
         finally:
@@ -159,6 +165,14 @@ class Connection:
         if not self._line.lost:
             self._broken = True
             self._driver.cancel()
+
+    async def _recover(self) -> None:
+        """Make sure that question and answer belong together after a break, which an answer in many parts can undo."""
+        try:
+            self._refuse_when_lost()
+            await self._driver.ping()
+        except (oracledb.Error, ConnectFailed):
+            self._line.cut()
 
     async def _log_off(self) -> None:
         if not self._line.lost:
@@ -175,8 +189,17 @@ class Connection:
             raise ConnectFailed("the connection is not open any more")
 
     def _die(self) -> None:
-        self._dead = True
         self._line.cut()
+        if not self._dead:
+            self._dead = True
+            self._loop.begin(self._forget, self._line)
+
+    async def _forget(self) -> None:
+        """The driver keeps what belongs to a connection until that is closed, be it lost or not."""
+        for _ in range(2 * TURNS):  # until it has been told
+            await asyncio.sleep(0)
+        with contextlib.suppress(oracledb.Error):
+            await self._driver.close()
 
 
 class Connector:

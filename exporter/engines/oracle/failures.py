@@ -6,6 +6,7 @@ so all numbers in a message are looked at, the innermost first.
 
 from __future__ import annotations
 
+import os
 import re
 import ssl
 
@@ -221,6 +222,6 @@ def _network(error: BaseException) -> str:
     for each in _chain(error):
         if isinstance(each, ConnectionRefusedError):
             return "nobody listens at this address"
-        if isinstance(each, OSError) and each.strerror:
-            return each.strerror.lower()
+        if isinstance(each, OSError) and each.errno:
+            return os.strerror(each.errno).lower()
     return ""

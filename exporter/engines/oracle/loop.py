@@ -210,6 +210,13 @@ class PrivateLoop:
                 runner.stuck = True
         raise DeadlineExceeded(f"{what}: not done after {timeout:g} s")
 
+    def begin(self, work: Callable[[], Coroutine[Any, Any, None]], line: Line) -> None:
+        """Let a coroutine run, and wait for nothing; never raises."""
+        runner = self._runner
+        if runner is not None and not runner.stuck:
+            with contextlib.suppress(RuntimeError):  # it is closed
+                runner.submit(work, line)
+
     def _ready(self) -> _Runner:
         with self._starting:
             if self._runner is None or self._runner.stuck:

@@ -118,7 +118,7 @@ def test_a_call_that_fails_leaves_no_cursor_to_the_garbage_collector(server, tar
         for _ in range(3):
             assert session.activity(5.0).host_cpus is None
         cursors = [each for each in gc.get_objects() if isinstance(each, oracledb.AsyncCursor)]
-        left = [each for each in cursors if f":{server.port}/" in repr(each)]
+        left = [each for each in cursors if f"(PORT={server.port})" in repr(each)]
         for cursor in left:
             with pytest.raises(oracledb.InterfaceError, match="DPY-1006"):
                 assert cursor.description

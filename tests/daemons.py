@@ -9,12 +9,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import cached_property
 from pathlib import Path
 
 import httpx
 import pytest
 import yaml
+from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.processes import alive
@@ -26,6 +28,42 @@ def free_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
+
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+class Page:
+    """What was scraped at one moment; to be asked several times where the answers must belong together."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def families(self) -> list[Metric]:
+        return list(text_string_to_metric_families(self.text))
+
+    @cached_property
+    def samples(self) -> Samples:
+        return {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in self.families
+            for sample in family.samples
+        }
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """The one sample of that name whose labels include the given ones; None when there is none."""
+        found = [
+            value for (sample, have), value in self.samples.items() if sample == name and set(labels.items()) <= have
+        ]
+        assert len(found) <= 1, f"{name}{labels} is not one sample"
+        return found[0] if found else None
+
+    def total(self, name: str, **labels: str) -> float:
+        """The sum of all samples of that name whose labels include the given ones."""
+        return sum(
+            value for (sample, have), value in self.samples.items() if sample == name and set(labels.items()) <= have
+        )
 
 
 class Daemon:
@@ -67,6 +105,17 @@ class Daemon:
             time.sleep(0.1)
         pytest.fail(f"waited {patience:.0f} s in vain for: {what}\n{self.words()}")
 
+    def until_all(
+        self, names: Collection[str], condition: Callable[[Page, str], object], what: str, patience: float = PATIENCE
+    ) -> None:
+        """Wait until a condition holds for each of the names on one page."""
+
+        def hold() -> bool:
+            page = self.page()
+            return all(condition(page, name) for name in names)
+
+        self.until(hold, what, patience)
+
     def ready(self) -> Daemon:
         self.until(lambda: self.get("/-/ready").status_code == 200, "readiness")
         return self
@@ -79,28 +128,22 @@ class Daemon:
     def get(self, path: str, **options) -> httpx.Response:
         return httpx.get(self.url + path, timeout=20.0, **options)
 
-    def samples(self) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-        answer = self.get("/metrics")
+    def page(self) -> Page:
+        """The metrics as they are now."""
+        answer = self.get("/metrics", headers={"Accept": "text/plain"})
         assert answer.status_code == 200, answer.text
-        return {
-            (sample.name, frozenset(sample.labels.items())): sample.value
-            for family in text_string_to_metric_families(answer.text)
-            for sample in family.samples
-        }
+        return Page(answer.text)
+
+    def samples(self) -> Samples:
+        return self.page().samples
 
     def value(self, name: str, **labels: str) -> float | None:
-        """The one sample of that name whose labels include the given ones; None when there is none."""
-        found = [
-            value for (sample, have), value in self.samples().items() if sample == name and set(labels.items()) <= have
-        ]
-        assert len(found) <= 1, f"{name}{labels} is not one sample"
-        return found[0] if found else None
+        """See `Page.value`, of the page as it is now."""
+        return self.page().value(name, **labels)
 
     def total(self, name: str, **labels: str) -> float:
-        """The sum of all samples of that name whose labels include the given ones."""
-        return sum(
-            value for (sample, have), value in self.samples().items() if sample == name and set(labels.items()) <= have
-        )
+        """See `Page.total`, of the page as it is now."""
+        return self.page().total(name, **labels)
 
     def words(self) -> str:
         return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""

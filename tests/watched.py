@@ -17,6 +17,8 @@ ROWS = 30_000
 """Some 9 MB on disk for each twin: more than the buffer pool holds, so that canaries read from disk."""
 POOL_MB = 6
 """The least that MariaDB 11.8 starts with."""
+BOTH = ("mariadb", "mysql")
+"""The engines, and the names that their targets have by default."""
 QUICK = {"canary": "1s", "encryption_state": "1s", "activity": "1s"}
 _GONE = 1094  # ER_NO_SUCH_THREAD
 

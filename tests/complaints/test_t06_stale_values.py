@@ -4,9 +4,8 @@ query-exporter#115 #26, elasticsearch_exporter#98, free/sql_exporter#19, mongodb
 """
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
-from tests.watched import settings
+from tests.watched import BOTH, settings
 
 RUNS = "tde_canary_runs_total"
 UP = "tde_target_up"
@@ -27,21 +26,15 @@ lately, and what the configuration allows."""
 ADVICE = ("drop", "recreate", "corrupt")
 
 
-def all_of(exporter, everywhere, condition, what):
-    """Wait until a condition holds for each server at once."""
-    exporter.until(lambda: all(condition(watched.engine) for watched in everywhere), what)
-
-
 def of(page, target, *names):
     return {key: value for key, value in page.items() if ("target", target) in key[1] and key[0] in names}
 
 
-def gauges(exporter, target):
+def gauges(page, target):
     """Names of the gauges that the page has for a target."""
-    families = text_string_to_metric_families(exporter.get("/metrics").text)
     return {
         sample.name
-        for family in families
+        for family in page.families
         for sample in family.samples
         if family.type == "gauge" and sample.labels.get("target") == target
     }
@@ -50,16 +43,16 @@ def gauges(exporter, target):
 @pytest.mark.timeout(120)
 def test_a_killed_server_leaves_counters_and_times_and_nothing_else(everywhere, daemon, scraped):
     exporter = daemon(settings(*(watched.target() for watched in everywhere))).start().serving()
-    all_of(exporter, everywhere, lambda name: exporter.total("tde_canary_latency_seconds", target=name), "latencies")
-    assert all(len(gauges(exporter, watched.engine) - STILL_TRUE) > 15 for watched in everywhere)
+    exporter.until_all(BOTH, lambda page, name: page.total("tde_canary_latency_seconds", target=name), "latencies")
+    assert all(len(gauges(exporter.page(), watched.engine) - STILL_TRUE) > 15 for watched in everywhere)
     with scraped(exporter) as scraper:
         before = exporter.samples()
         for watched in everywhere:
             watched.server.kill()
         try:
-            all_of(exporter, everywhere, lambda name: exporter.value(UP, target=name) == 0, "both to be down")
-            all_of(exporter, everywhere, lambda name: len(gauges(exporter, name)) <= 10, "most gauges to be gone")
-            assert [gauges(exporter, watched.engine) - STILL_TRUE for watched in everywhere] == [set(), set()]
+            exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 0, "both to be down")
+            exporter.until_all(BOTH, lambda page, name: len(gauges(page, name)) <= 10, "most gauges to be gone")
+            assert [gauges(exporter.page(), watched.engine) - STILL_TRUE for watched in everywhere] == [set(), set()]
             after, later = exporter.samples(), exporter.samples()
             for watched in everywhere:
                 name = watched.engine
@@ -74,10 +67,10 @@ def test_a_killed_server_leaves_counters_and_times_and_nothing_else(everywhere, 
         finally:
             for watched in everywhere:
                 watched.server.restart()
-        all_of(exporter, everywhere, lambda name: exporter.value(UP, target=name) == 1, "both to be up again")
-        more = {watched.engine: exporter.total(RUNS, target=watched.engine) for watched in everywhere}
-        all_of(exporter, everywhere, lambda name: exporter.total(RUNS, target=name) > more[name], "runs as before")
-        all_of(exporter, everywhere, lambda name: exporter.value("tde_pair_valid", target=name) == 1, "valid pairs")
+        exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 1, "both to be up again")
+        more = {name: exporter.total(RUNS, target=name) for name in BOTH}
+        exporter.until_all(BOTH, lambda page, name: page.total(RUNS, target=name) > more[name], "runs as before")
+        exporter.until_all(BOTH, lambda page, name: page.value("tde_pair_valid", target=name) == 1, "valid pairs")
 
     assert scraper.problems == []
 
@@ -85,34 +78,30 @@ def test_a_killed_server_leaves_counters_and_times_and_nothing_else(everywhere, 
 @pytest.mark.timeout(180)
 def test_a_missing_key_is_said_in_plain_words_and_the_daemon_recovers_when_it_is_back(everywhere, daemon):
     exporter = daemon(settings(*(watched.target() for watched in everywhere))).start().serving()
-    all_of(exporter, everywhere, lambda name: exporter.total(RUNS, target=name), "runs")
+    exporter.until_all(BOTH, lambda page, name: page.total(RUNS, target=name), "runs")
     try:
         for watched in everywhere:
             watched.server.remove_key()
             watched.server.restart()
-        all_of(exporter, everywhere, lambda name: exporter.value(UP, target=name) == 1, "both to be up, without keys")
+        exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 1, "both to be up, without keys")
 
-        def failed(name):
-            return exporter.total("tde_canary_run_failures_total", target=name, variant="encrypted", reason="keystore")
+        def failed(page, name):
+            return page.total("tde_canary_run_failures_total", target=name, variant="encrypted", reason="keystore")
 
-        all_of(exporter, everywhere, failed, "the encrypted twins to fail for their keys")
-        all_of(
-            exporter, everywhere, lambda name: state(exporter, name) in ("missing", "no_key"), "the keystores' state"
-        )
+        exporter.until_all(BOTH, failed, "the encrypted twins to fail for their keys")
+        exporter.until_all(BOTH, lambda page, name: state(page, name) in ("missing", "no_key"), "the keystores' state")
         # Not for want of a key of its own: the plain twin is the control that shows that the server works.
-        before = {
-            watched.engine: exporter.value(LAST, target=watched.engine, variant="plain") for watched in everywhere
-        }
-        all_of(
-            exporter,
-            everywhere,
-            lambda name: exporter.value(LAST, target=name, variant="plain") > before[name],
+        before = {name: exporter.value(LAST, target=name, variant="plain") for name in BOTH}
+        exporter.until_all(
+            BOTH,
+            lambda page, name: page.value(LAST, target=name, variant="plain") > before[name],
             "plain",
         )
-        for watched in everywhere:
-            assert exporter.total("tde_canary_run_failures_total", target=watched.engine, variant="plain") == 0
-            assert exporter.value("tde_pair_valid", target=watched.engine) == 0
-            assert exporter.value("tde_keys_missing", target=watched.engine) == 1
+        page = exporter.page()
+        for name in BOTH:
+            assert page.total("tde_canary_run_failures_total", target=name, variant="plain") == 0
+            assert page.value("tde_pair_valid", target=name) == 0
+            assert page.value("tde_keys_missing", target=name) == 1
         assert exporter.get("/").text.count("cannot be decrypted") >= 2
         said = "".join((exporter.get("/").text, exporter.get("/metrics").text, exporter.log.read_text())).lower()
         said = said.replace("dropped as contended", "").replace("tde_exporter_messages_dropped", "")
@@ -121,21 +110,21 @@ def test_a_missing_key_is_said_in_plain_words_and_the_daemon_recovers_when_it_is
         for watched in everywhere:
             watched.server.restore_key()
             watched.server.restart()
-    all_of(exporter, everywhere, lambda name: state(exporter, name) == "open", "open keystores")
-    all_of(exporter, everywhere, lambda name: exporter.value("tde_pair_valid", target=name) == 1, "valid pairs")
-    decrypts = {watched.engine: decrypted(exporter, watched.engine) for watched in everywhere}
-    all_of(exporter, everywhere, lambda name: decrypted(exporter, name) > decrypts[name], "decrypts as before")
+    exporter.until_all(BOTH, lambda page, name: state(page, name) == "open", "open keystores")
+    exporter.until_all(BOTH, lambda page, name: page.value("tde_pair_valid", target=name) == 1, "valid pairs")
+    decrypts = {name: decrypted(exporter, name) for name in BOTH}
+    exporter.until_all(BOTH, lambda page, name: decrypted(page, name) > decrypts[name], "decrypts as before")
 
 
-def state(exporter, target):
+def state(page, target):
     """The one state that the target's keystore is said to be in."""
     found = [
         dict(labels)["state"]
-        for (name, labels), value in exporter.samples().items()
+        for (name, labels), value in page.samples.items()
         if name == "tde_keystore_state" and ("target", target) in labels and value == 1
     ]
     return found[0] if len(found) == 1 else found
 
 
-def decrypted(exporter, target):
-    return exporter.total("tde_canary_decrypts_total", target=target, variant="encrypted")
+def decrypted(page, target):
+    return page.total("tde_canary_decrypts_total", target=target, variant="encrypted")

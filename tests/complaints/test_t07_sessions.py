@@ -11,26 +11,20 @@ import pymysql
 import pytest
 
 from tests.processes import until
-from tests.watched import settings
+from tests.watched import BOTH, settings
 
 RUNS = "tde_canary_runs_total"
 UP = "tde_target_up"
 ERRORS = "tde_target_connection_errors_total"
 SESSIONS = 3
 """What budgets.sessions allows; one pair takes two, one for its canaries and one for all else."""
-ROUNDS = 8
+ROUNDS = 5
 BUDGETS = {"time_share_ratio": 1.0, "sessions": SESSIONS}
 
 
-def all_of(exporter, everywhere, condition, what):
-    """Wait until a condition holds for each server at once."""
-    exporter.until(lambda: all(condition(watched.engine) for watched in everywhere), what)
-
-
-def succeeded(exporter, target):
+def succeeded(page, target):
     """Queries that worked."""
-    failed = exporter.total("tde_canary_run_failures_total", target=target)
-    return exporter.total(RUNS, target=target) - failed
+    return page.total(RUNS, target=target) - page.total("tde_canary_run_failures_total", target=target)
 
 
 class Count:
@@ -57,16 +51,16 @@ class Count:
 
 def broken(everywhere, exporter, break_all):
     """Break the sessions again and again; each time both targets are measured again, within the cap."""
-    all_of(exporter, everywhere, lambda name: exporter.total(RUNS, target=name), "runs")
+    exporter.until_all(BOTH, lambda page, name: page.total(RUNS, target=name), "runs")
     with Count(everywhere) as count:
         for number in range(ROUNDS):
             break_all()
-            before = {watched.engine: succeeded(exporter, watched.engine) for watched in everywhere}
-            all_of(
-                exporter, everywhere, lambda name, old=before: succeeded(exporter, name) > old[name], f"round {number}"
+            before = {name: succeeded(exporter.page(), name) for name in BOTH}
+            exporter.until_all(
+                BOTH, lambda page, name, old=before: succeeded(page, name) > old[name], f"round {number}"
             )
     assert all(0 < most <= SESSIONS for most in count.most.values()), count.most
-    all_of(exporter, everywhere, lambda name: exporter.value(UP, target=name) == 1, "both to be up")
+    exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 1, "both to be up")
 
 
 def assert_nothing_is_left(everywhere, exporter):
@@ -101,18 +95,16 @@ def test_dropped_connections(everywhere, make_proxy, daemon):
 def test_a_server_without_a_free_connection(everywhere, daemon):
     """It is unavailable, and says so; no attempt hurts others, and it is measured again when there is room."""
     exporter = daemon(settings(*(watched.target() for watched in everywhere))).start().serving()
-    all_of(exporter, everywhere, lambda name: exporter.total(RUNS, target=name), "runs")
+    exporter.until_all(BOTH, lambda page, name: page.total(RUNS, target=name), "runs")
     with contextlib.ExitStack() as stack:
         for watched in everywhere:
             stack.enter_context(crowded(watched))
-        all_of(exporter, everywhere, lambda name: exporter.value(UP, target=name) == 0, "both to be down")
-        all_of(
-            exporter, everywhere, lambda name: exporter.total(ERRORS, target=name, reason="unavailable"), "the reason"
-        )
+        exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 0, "both to be down")
+        exporter.until_all(BOTH, lambda page, name: page.total(ERRORS, target=name, reason="unavailable"), "the reason")
         assert exporter.get("/").text.count("max_connections") >= 2
-    before = {watched.engine: succeeded(exporter, watched.engine) for watched in everywhere}
-    all_of(exporter, everywhere, lambda name: succeeded(exporter, name) > before[name], "both to be measured again")
-    all_of(exporter, everywhere, lambda name: exporter.value(UP, target=name) == 1, "both to be up")
+    before = {name: succeeded(exporter.page(), name) for name in BOTH}
+    exporter.until_all(BOTH, lambda page, name: succeeded(page, name) > before[name], "both to be measured again")
+    exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 1, "both to be up")
 
 
 @contextlib.contextmanager

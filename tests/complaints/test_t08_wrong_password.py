@@ -5,16 +5,11 @@ oracle-db-appdev-monitoring#372 #440, trino#8326, fishymetrics#161
 
 import pytest
 
-from tests.watched import settings
+from tests.watched import BOTH, settings
 
 RUNS = "tde_canary_runs_total"
 UP = "tde_target_up"
 ERRORS = "tde_target_connection_errors_total"
-
-
-def all_of(exporter, everywhere, condition, what):
-    """Wait until a condition holds for each server at once."""
-    exporter.until(lambda: all(condition(watched.engine) for watched in everywhere), what)
 
 
 def refused(watched):
@@ -27,20 +22,20 @@ def test_a_wrong_password_is_tried_once_and_a_right_one_at_the_next_tick(everywh
     for watched in everywhere:
         watched.secret.write_text("not-the-password-1")
     exporter = daemon(settings(*(watched.target() for watched in everywhere))).start().serving()
-    all_of(exporter, everywhere, lambda name: exporter.total(ERRORS, target=name, reason="auth") >= 10, "ten runs")
+    exporter.until_all(BOTH, lambda page, name: page.total(ERRORS, target=name, reason="auth") >= 10, "ten runs")
     assert [refused(watched) for watched in everywhere] == [1, 1]
     assert exporter.get("/").text.count("when the secret has changed") >= 2
 
     for watched in everywhere:
         watched.secret.write_text("not-the-password-2")
-    all_of(exporter, everywhere, lambda name: exporter.total(ERRORS, target=name, reason="auth") >= 20, "ten more")
+    exporter.until_all(BOTH, lambda page, name: page.total(ERRORS, target=name, reason="auth") >= 20, "ten more")
     assert [refused(watched) for watched in everywhere] == [2, 2]
-    assert [exporter.value(UP, target=watched.engine) for watched in everywhere] == [0.0, 0.0]
+    assert [exporter.value(UP, target=name) for name in BOTH] == [0.0, 0.0]
 
     for watched in everywhere:
         watched.secret.write_text(watched.password)
-    all_of(exporter, everywhere, lambda name: exporter.value(UP, target=name) == 1, "both to be up")
-    all_of(exporter, everywhere, lambda name: exporter.total(RUNS, target=name), "runs")
+    exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 1, "both to be up")
+    exporter.until_all(BOTH, lambda page, name: page.total(RUNS, target=name), "runs")
     assert [refused(watched) for watched in everywhere] == [2, 2]
 
 
@@ -48,20 +43,20 @@ def test_a_wrong_password_is_tried_once_and_a_right_one_at_the_next_tick(everywh
 def test_a_password_that_was_changed_on_the_server(everywhere, daemon):
     """Sessions go on with the old one; lost ones find out, once, and the new one is read from the file."""
     exporter = daemon(settings(*(watched.target() for watched in everywhere))).start().serving()
-    all_of(exporter, everywhere, lambda name: exporter.total(RUNS, target=name), "runs")
+    exporter.until_all(BOTH, lambda page, name: page.total(RUNS, target=name), "runs")
     for watched in everywhere:
         watched.change_password("the-new-password-3")
-    before = {watched.engine: exporter.total(RUNS, target=watched.engine) for watched in everywhere}
-    all_of(exporter, everywhere, lambda name: exporter.total(RUNS, target=name) > before[name], "runs as before")
+    before = {name: exporter.total(RUNS, target=name) for name in BOTH}
+    exporter.until_all(BOTH, lambda page, name: page.total(RUNS, target=name) > before[name], "runs as before")
     assert [refused(watched) for watched in everywhere] == [0, 0]
 
     for watched in everywhere:
         watched.kill_sessions()
-    all_of(exporter, everywhere, lambda name: exporter.value(UP, target=name) == 0, "both to be down")
-    all_of(exporter, everywhere, lambda name: exporter.total(ERRORS, target=name, reason="auth") >= 5, "refusals")
+    exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 0, "both to be down")
+    exporter.until_all(BOTH, lambda page, name: page.total(ERRORS, target=name, reason="auth") >= 5, "refusals")
     assert [refused(watched) for watched in everywhere] == [1, 1]
 
     for watched in everywhere:
         watched.secret.write_text(watched.password)
-    all_of(exporter, everywhere, lambda name: exporter.value(UP, target=name) == 1, "both to be up")
+    exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 1, "both to be up")
     assert [refused(watched) for watched in everywhere] == [1, 1]

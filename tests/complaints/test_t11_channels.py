@@ -27,10 +27,10 @@ class Replicated(Watched):
         super().__init__(primary, folder, user="replicated")
 
 
-@pytest.fixture(params=["mariadb", "mysql"])
-def watched(request, tmp_path):
+@pytest.fixture
+def watched(request, kind, tmp_path):
     """Twins that are replicated."""
-    primary, replica = request.getfixturevalue(f"{request.param}_pair")
+    primary, replica = request.getfixturevalue(f"{kind}_pair")
     made = Replicated(primary, replica, tmp_path)
     try:
         done = made.provision(pairs=PAIRS)
@@ -96,6 +96,7 @@ def assert_sound(exporter):
         assert [name for name, times in types.items() if times > 1] == []
 
 
+@pytest.mark.parametrize("kind", ["mariadb", "mysql"])
 @pytest.mark.timeout(120)
 def test_two_channels_and_two_targets_on_one_server(watched, make_proxy, daemon):
     proxy = make_proxy(watched.server.address)
@@ -117,6 +118,7 @@ def test_two_channels_and_two_targets_on_one_server(watched, make_proxy, daemon)
         assert_sound(exporter)
 
 
+@pytest.mark.parametrize("kind", ["mariadb", pytest.param("mysql", marks=pytest.mark.long)])
 @pytest.mark.timeout(120)
 def test_a_stopped_applier_shows_as_lag_and_a_stopped_receiver_too(watched, daemon):
     exporter = daemon(settings(target(watched))).start().serving()
@@ -144,6 +146,7 @@ def test_a_stopped_applier_shows_as_lag_and_a_stopped_receiver_too(watched, daem
         assert exporter.value(running) == 1
 
 
+@pytest.mark.parametrize("kind", [pytest.param("mariadb", marks=pytest.mark.long), "mysql"])
 @pytest.mark.timeout(120)
 def test_a_second_exporter_is_blocked_in_words_and_takes_over_when_the_first_ends(watched, daemon):
     def beaten():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from exporter.engines import registry
+from exporter.engines.oracle.session import Session
 from tests.engines.oracle.standin_targets import make_ready, standin, target_of
 from tests.oracle_standin.data_guard import ArchivedLog, Destination, Process
 from tests.oracle_standin.statements_state import ship
@@ -41,7 +42,9 @@ class StandinPair:
             **self._standby_settings,
         }
         self.target = target_of(self.servers[0], self.folder, standbys=[east])
-        self.session = registry.make(self.target).open(10.0)
+        session = registry.make(self.target).open(10.0)
+        assert isinstance(session, Session)
+        self.session = session
         make_ready(self.session, self.target)
         return self
 

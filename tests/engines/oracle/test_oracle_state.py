@@ -39,19 +39,20 @@ def database():
 
 
 @pytest.fixture
-def look(make_server, database, tmp_path):
+def server(make_server, database):
+    return make_server(database=database)
+
+
+@pytest.fixture
+def look(server, tmp_path):
     """Reads the state once, in a session of its own."""
-    servers = []
 
     def read(reader=None, **target):
-        if not servers:
-            servers.append(make_server(database=database))
-        with opened(target_of(servers[0], tmp_path, **target)) as session:
+        with opened(target_of(server, tmp_path, **target)) as session:
             if reader is None:
                 return session.encryption_state(5.0)
             return reader.read(session._control, 5.0)
 
-    read.server = lambda: servers[0]
     return read
 
 
@@ -333,19 +334,19 @@ def test_another_role_makes_it_look_anew(look, database):
     assert ("tablespace", "plain", 3) in look(reader).objects
 
 
-def test_a_lost_session_is_raised_and_nothing_is_given_up_for_it(look, database):
+def test_a_lost_session_is_raised_and_nothing_is_given_up_for_it(look, server):
     reader = EncryptionReader()
     look(reader)
-    look.server().faults.on("DBA_TABLESPACES", Cut(), times=1)
+    server.faults.on("DBA_TABLESPACES", Cut(), times=1)
     with pytest.raises(ConnectFailed):
         look(reader)
     assert look(reader).objects
 
 
-def test_a_view_that_hangs_costs_its_own_part(look, database):
+def test_a_view_that_hangs_costs_its_own_part(look, server):
     reader = EncryptionReader()
     look(reader)
-    look.server().faults.on("DBA_LOBS", Hang())
+    server.faults.on("DBA_LOBS", Hang())
     state = look(EncryptionReader())
     assert dict(state.unprotected) == {"index": 0, "materialized_view": 0}
     assert any("(lob)" in problem and "in time" in problem for problem in state.problems)

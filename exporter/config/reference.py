@@ -114,12 +114,15 @@ def _entry(name: str, field: FieldInfo, value: Any, indent: str, *, off: bool) -
 
 
 def _sample(model: type[BaseModel], **given: str) -> BaseModel:
-    """An instance to show: what is required takes its example or first allowed value."""
+    """An instance to show: what is required takes its example or first allowed value.
+
+    So does a key that may be left out only where another one stands for it; it is marked with `NEEDED`.
+    """
     if model is SecretSource:
         return SecretSource(file=Path("/run/secrets/password"))
     values: dict[str, Any] = {}
     for name, field in shape.keys(model).items():
-        if field.is_required():
+        if field.is_required() or field.json_schema_extra == shape.NEEDED:
             nested = shape.models(field.annotation)
             choices = [*(field.examples or ()), *_choices(field.annotation), "example"]
             values[name] = _sample(nested[0]) if nested else choices[0]

@@ -10,11 +10,14 @@ import types
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 from pydantic.fields import FieldInfo
 
 Path = tuple[str | int, ...]
 """Keys and list positions that lead to a value."""
+
+NEEDED: dict[str, JsonValue] = {"needed": True}
+"""`json_schema_extra` of a key that has a default and is needed all the same, unless another key stands for it."""
 
 
 class Place(NamedTuple):

@@ -58,8 +58,11 @@ def generator(root: Path) -> ModuleType:
 def switched_on(text: str) -> str:
     """The example with every switched-off key in use."""
     text = re.sub(r"^( *)#(?=[a-z_-])", r"\1", text, flags=re.MULTILINE)
-    # Of two keys for the size of a twin one can be used.
-    return re.sub(r"^ *bytes: .*\n", "", text, flags=re.MULTILINE)
+    # Of two keys that say the same one can be used: for the size of a twin, for a place, for whom to trust.
+    text = re.sub(r"^ *(bytes|dsn): .*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^( *)ca: .*\n((?:\1#.*\n)*\1verify_name: )", r"\2", text, flags=re.MULTILINE)
+    # And one has a meaning only with another value of its neighbour.
+    return re.sub(r"^( *driver: )thin$", r"\1thick", text, flags=re.MULTILINE)
 
 
 def with_secrets(text: str, folder: Path) -> str:

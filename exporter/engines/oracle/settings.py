@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from exporter.config.schema import Location, PairSettings, Size, StandbySettings, Strict, TargetSettings
 from exporter.config.secrets import SecretSource
+from exporter.config.shape import NEEDED
 from exporter.domain.model import Operation
 
 ROW_BYTES = 270
@@ -61,7 +62,7 @@ class ServerSettings(Strict):
     """Host name or address of the listener."""
     port: Port = 1521
     """TCP port of the listener."""
-    service: Service | None = Field(None, examples=["pdb1.example.org"])
+    service: Service | None = Field(None, examples=["pdb1.example.org"], json_schema_extra=NEEDED)
     """Service to connect to: that of the pluggable database that holds the twins, or of a database that is none."""
     dsn: Descriptor | None = Field(
         None,

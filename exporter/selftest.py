@@ -78,7 +78,9 @@ def selftest_text(found: SelfTest) -> str:
     head = [
         f"tde-exporter {__version__}, Python {platform.python_version()}"
         + "".join(f", {name} {version}" for name, version in found.drivers),
-        f"{found.engine}: {facts.flavor} {facts.version}" + (f", {place}" if place else ""),
+        f"{facts.flavor} {facts.version}"
+        + (f" (engine {found.engine})" if found.engine != facts.flavor else "")
+        + (f", {place}" if place else ""),
     ]
     header = ("statement", "collector", "outcome", "code", "time", "rows", "needs the grant of")
     rows = [

@@ -17,6 +17,7 @@ from exporter.domain.errors import Cancelled, DeadlineExceeded, TargetError, Uns
 from exporter.domain.model import Execution, Operation, Slot, Variant
 from exporter.domain.states import KeystoreState, LagKind
 from exporter.engines import registry
+from exporter.engines.base import Verdict
 from exporter.engines.fake.settings import Fault, Side, Standby
 from exporter.engines.fake.settings import Target as FakeTarget
 from exporter.engines.sqlite.settings import Pair
@@ -634,3 +635,21 @@ def test_canaries_and_heartbeats_do_not_mind_each_other(case, session):
                 == session.run(pair, Slot.B, operation, 3, 5.0).answer
             )
     assert session.verify(pair, 5.0).valid
+
+
+def test_a_self_test_tells_of_every_statement_or_is_unsupported(case, session):
+    told: list[float] = []
+    if case.target.engine not in ("fake", "oracle"):
+        with pytest.raises(Unsupported, match=r"\w+ \w+"):
+            session.selftest(lambda _what, share: told.append(share), 30.0)
+        return
+    outcomes = session.selftest(lambda _what, share: told.append(share), 30.0)
+    assert all(0.0 <= share <= 1.0 for share in told)
+    names = [outcome.statement for outcome in outcomes]
+    assert len(names) == len(set(names)) > 0
+    assert {outcome.verdict for outcome in outcomes} <= {Verdict.OK, Verdict.NOT_TRIED, Verdict.NOT_THERE}
+    for outcome in outcomes:
+        assert outcome.collector
+        assert (outcome.seconds is not None) is (outcome.verdict is Verdict.OK)
+    # Nothing was changed by it.
+    assert session.verify(case.target.pairs[0], 5.0).valid

@@ -54,7 +54,7 @@ class SeriesEvidence:
         self._held_until = -math.inf
         self._open: dict[tuple[float, bool], _OpenBlock] = {}
         self._tails: dict[Name, _Tail] = {}
-        self._pool_block = -1  # Number of the window's newest block when the tails were last amended.
+        self._pool_block = -1  # Number of the window's newest block when the tails were last taken or amended.
         self._forget_blocks()
 
     # -- what comes in -----------------------------------------------------------------------------------
@@ -74,12 +74,12 @@ class SeriesEvidence:
         fired = self._close(at, pool, frozen)
         if _most_failed(encrypted) and _most_failed(plain):
             self.hold_off(at)
-        block = math.floor(at / _POOL_STEP)
+        block, kept = math.floor(at / _POOL_STEP), _once(pool)
         for tail in self._tails.values():
-            if block == self._pool_block:
+            if block == self._pool_block and tail.suffices:
                 tail.add(encrypted, plain)
             else:
-                tail.forget()
+                tail.take(*kept())
         self._pool_block = block
         for (length, units), opened in self._open.items():
             if not units:
@@ -201,7 +201,9 @@ class SeriesEvidence:
         if detector.units:
             return opened.units_above(math.log(detector.ratio))
         tail = self._tails.get(detector.name)
-        threshold = _threshold(detector, *pool()) if tail is None else tail.threshold(pool)
+        # Between ticks a tail is never amended by what the pool has already: a tick would be in it twice.
+        known = tail is not None and tail.suffices
+        threshold = tail.threshold() if tail is not None and known else _threshold(detector, *pool())
         return None if threshold is None else opened.surplus(threshold, math.log(detector.ratio))
 
 
@@ -247,43 +249,40 @@ class _Tail:
 
     def __init__(self, detector: Detector) -> None:
         self._detector, self._shift = detector, math.log(detector.ratio)
-        self._values: array[float] | None = None
+        self._values: array[float] = array("d")
         self._count = 0
 
-    def forget(self) -> None:
-        """The pool has lost something: take it anew at the next question."""
-        self._values = None
-
-    def add(self, encrypted: Logs, plain: Logs) -> None:
-        values = self._values
-        if values is None:
-            return
-        self._count += encrypted.size + plain.size
-        floor = values[0] if values else -math.inf
-        for side, shift in ((encrypted, 0.0), (plain, self._shift)):
-            shifted = side.astype(np.float64) + shift
-            for value in shifted[shifted >= floor].tolist():
-                insort(values, value)
-
-    def threshold(self, pool: Pool) -> float | None:
-        if self._values is None or self._most > len(self._values):
-            self._take(*pool())
-        values = self._values
-        if values is None or self._count < 2 * fewest_samples(self._detector.percentile / 100):
-            return None
-        return values[-self._most]
-
-    @property
-    def _most(self) -> int:
-        return _exceedances(self._detector, self._count)
-
-    def _take(self, encrypted: Logs, plain: Logs) -> None:
+    def take(self, encrypted: Logs, plain: Logs) -> None:
+        """All anew, from the pool."""
         self._count = encrypted.size + plain.size
         # Room for the samples to come, and for those of a minute in which samples are more frequent.
         largest = min(self._count, 2 * self._most + 32)
         values = np.concatenate([_largest(encrypted, largest), _largest(plain, largest) + self._shift])
         values.sort()
         self._values = array("d", values[-largest:].tobytes())
+
+    def add(self, encrypted: Logs, plain: Logs) -> None:
+        """What came into the pool since."""
+        self._count += encrypted.size + plain.size
+        floor = self._values[0]
+        for side, shift in ((encrypted, 0.0), (plain, self._shift)):
+            shifted = side.astype(np.float64) + shift
+            for value in shifted[shifted >= floor].tolist():
+                insort(self._values, value)
+
+    @property
+    def suffices(self) -> bool:
+        """Whether the percentile is among the values; else take them anew."""
+        return self._most <= len(self._values)
+
+    def threshold(self) -> float | None:
+        """The percentile of the pool; None when it is too small."""
+        enough = self._count >= 2 * fewest_samples(self._detector.percentile / 100)
+        return self._values[-self._most] if enough else None
+
+    @property
+    def _most(self) -> int:
+        return _exceedances(self._detector, self._count)
 
 
 def _largest(values: Logs, most: int) -> NDArray[np.float64]:

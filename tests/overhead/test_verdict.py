@@ -140,7 +140,8 @@ def test_an_outage_is_most_of_both_sides_in_most_ticks_of_a_minute(make_tick: An
         supply.add(make_tick([inf] * 3, [0.1] * 3), 10.0 * place, usable=True)
     assert not supply.outage(60.0, 10.0)
     for place in range(4):
-        assert not supply.outage(100.0, 10.0)
-        supply.add(make_tick([inf, inf, 0.1], [inf, 0.1, inf]), 60.0 + 10.0 * place, usable=True)
-    assert supply.outage(100.0, 10.0)
+        now = 60.0 + 10.0 * place
+        assert not supply.outage(now, 10.0)
+        supply.add(make_tick([inf, inf, 0.1], [inf, 0.1, inf]), now, usable=True)
+    assert supply.outage(90.0, 10.0)
     assert not supply.outage(200.0, 10.0)

@@ -91,14 +91,18 @@ class Wandering:
         """The inverse of `to_state`; raises ValueError when the state is damaged or of an unknown version."""
         found = cls()
         try:
-            if state["version"] != _STATE_VERSION:
-                raise ValueError(f"unknown version {state['version']} of windows")
+            version = state["version"]
             for figure, kept in state["windows"].items():
                 for start, log_ratio, error in kept:
-                    window = WindowEstimate(float(start), float(log_ratio), float(error))
-                    if not all(map(math.isfinite, window)) or window.error < 0:
-                        raise ValueError("damaged windows")
-                    found.add(str(figure), window)
-        except (KeyError, TypeError, AttributeError) as error:
+                    found.add(str(figure), _window(float(start), float(log_ratio), float(error)))
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError("damaged windows") from error
+        if version != _STATE_VERSION:
+            raise ValueError(f"unknown version {version} of windows")
         return found
+
+
+def _window(start: float, log_ratio: float, error: float) -> WindowEstimate:
+    if not all(map(math.isfinite, (start, log_ratio, error))) or error < 0:
+        raise ValueError("no window looks like this")
+    return WindowEstimate(start, log_ratio, error)

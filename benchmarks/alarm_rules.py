@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -125,26 +125,29 @@ class NaiveRules:
 
 @dataclass
 class Run:
-    """When which rule gave alarm."""
+    """When which rule gave alarm; `step` is when the ratio changed."""
 
+    step: float = 0.0
     days: float = 0.0
     boosted: int = 0
-    onsets: dict[str, list[float]] = field(default_factory=dict)
+    onsets: Counter[str] = field(default_factory=Counter)
     _held: dict[str, float] = field(default_factory=dict)
+    _first: dict[str, float] = field(default_factory=dict)
 
     def note(self, rule: str, at: float) -> None:
         """The rule holds at the end of the minute that began at `at`."""
-        if at - self._held.get(rule, -math.inf) > _QUIET:
-            self.onsets.setdefault(rule, []).append(at + 60.0)
+        self.onsets[rule] += at - self._held.get(rule, -math.inf) > _QUIET
         self._held[rule] = at
+        if at >= self.step:
+            self._first.setdefault(rule, at + 60.0)
 
     def alarms(self, rule: str) -> float:
         """In thirty days."""
-        return 30 * len(self.onsets.get(rule, ())) / self.days
+        return 30 * self.onsets[rule] / self.days
 
-    def first(self, rule: str, since: float) -> float:
-        """Minutes from `since` to the first alarm after it; infinite when there was none."""
-        return min((at - since for at in self.onsets.get(rule, ()) if at > since), default=math.inf) / 60
+    def delay(self, rule: str) -> float:
+        """Minutes from the step to the first alarm after it; infinite when there was none."""
+        return (self._first.get(rule, math.inf) - self.step) / 60
 
 
 ESR = {percent: f"e-SR p{percent}" for percent in (99, 95, 50)}
@@ -160,18 +163,10 @@ RULES = (
 )
 
 
-def simulate(
-    world: World,
-    ratio: Callable[[float], float],
-    days: float,
-    seed: int,
-    *,
-    until: Iterable[str] = (),
-    step: float = 0.0,
-) -> Run:
-    """All rules on the same minutes; ends early when all rules of `until` gave alarm after `step`."""
+def simulate(world: World, ratio: Callable[[float], float], days: float, seed: int, step: float = 0.0) -> Run:
+    """All rules on the same minutes; what happens before `step` (seconds) is the baseline of a naive rule, or a day."""
     plain, boosted = Sequential((50, 95, 99)), Sequential((99,))
-    naive, run, wanted = NaiveRules(round(min(1440.0, step / 60 or 1440.0))), Run(), set(until)
+    naive, run = NaiveRules(round(step / 60) or 1440), Run(step)
     for minutes, minute in enumerate(stream(world, ratio, days, seed, lambda: boosted.boost_wanted), 1):
         run.boosted += boosted.boost_wanted
         for name in plain.add(minute.at, minute.usual):
@@ -182,8 +177,6 @@ def simulate(
             if holds:
                 run.note(rule, minute.at)
         run.days = minutes / 1440
-        if wanted and minutes % 10 == 0 and all(run.first(rule, step) < math.inf for rule in wanted):
-            break
     return run
 
 

@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks import worlds
-from benchmarks.alarm_rules import BOOSTED, DAY, RULES, Sequential, simulate, stream
+from benchmarks.alarm_rules import DAY, RULES, Sequential, simulate, stream
 from benchmarks.interval_coverage import PERCENTS, hourly_blocks, in_the_long_run, of_an_hour
 from benchmarks.worlds import World
 from exporter.console import table
@@ -136,14 +136,14 @@ def delays(scale: Scale, seed: int) -> None:
     half = max(6, scale.runs // 2)
     for ratio, days, count in ((1.25, 1.0, half), (1.3, 1.0, half), (1.5, 0.5, scale.runs), (2.0, 0.25, scale.runs)):
         runs = [
-            simulate(worlds.MONTH, _step(ratio), days + _LEAD / DAY, seed + 100 + number, until=[BOOSTED], step=_LEAD)
+            simulate(worlds.MONTH, _step(ratio), days + _LEAD / DAY, seed + 100 + number, _LEAD)
             for number in range(count)
         ]
         header.append(f"+{100 * ratio - 100:.0f} % ({count} runs)")
         columns.append(runs)
         print(".", end="", flush=True)
-    rows = [(rule, *(_delay([run.first(rule, _LEAD) for run in runs]) for runs in columns)) for rule in RULES]
-    show("Time to detection after a step from 1.05; a run ends when the boosted detector fires", header, rows)
+    rows = [(rule, *(_delay([run.delay(rule) for run in runs]) for runs in columns)) for rule in RULES]
+    show("Time to detection after a step from 1.05", header, rows)
 
 
 def critical(scale: Scale, seed: int) -> None:

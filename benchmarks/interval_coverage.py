@@ -13,7 +13,7 @@ from exporter.overhead.pex import paired_exceedance
 from exporter.overhead.ratio import Ratio
 from exporter.overhead.sketch import LogSketch
 from exporter.overhead.sketch_pex import sketched_exceedance
-from exporter.overhead.tau import Wandering, tau_of, window_estimate
+from exporter.overhead.tau import SIX_HOURS, Wandering, tau_of, window_estimate
 from exporter.overhead.two_level import DEFAULT_TAU, two_level
 from exporter.overhead.window_day import DayWindow
 
@@ -75,7 +75,7 @@ def in_the_long_run(targets: int, seed: int) -> Rows:
 
 
 def _two_weeks(random: np.random.Generator, hits: dict[tuple[str, str], list[tuple[bool, float]]]) -> None:
-    day, wandering = DayWindow(PERCENTS), Wandering()
+    day, wandering = DayWindow(PERCENTS), Wandering(SIX_HOURS)
     hourly: dict[int, list[Ratio | None]] = {percent: [] for percent in PERCENTS}
 
     def note(window: str, kind: str, ratio: Ratio | None) -> None:

@@ -22,7 +22,7 @@ from exporter.overhead.pex import FEWEST_BLOCKS
 from exporter.overhead.ratio import Ratio
 from exporter.overhead.sketch import LogSketch
 from exporter.overhead.sketch_pex import sketched_exceedance
-from exporter.overhead.tau import WINDOW, Wandering, window_estimate
+from exporter.overhead.tau import SIX_HOURS, Wandering, window_estimate
 from exporter.overhead.two_level import two_level
 from exporter.overhead.units import UnitPoint, thin
 
@@ -145,18 +145,18 @@ class DayWindow:
     def teach(self, wandering: Wandering, now: float) -> bool:
         """Gives `wandering` the six-hour windows that ended by `now` and that it does not know; whether any was new.
 
-        Cheap when none ended. `wandering` must be of the same epoch.
+        Cheap when none ended. `wandering` must be of that length, and of the same epoch.
         """
         self._roll(now)
-        new, last = False, math.floor(now / WINDOW) * WINDOW - WINDOW
-        start = max(wandering.newest() + WINDOW, last - (HOURS * HOUR - 2 * WINDOW))
+        new, last = False, math.floor(now / SIX_HOURS) * SIX_HOURS - SIX_HOURS
+        start = max(wandering.newest() + SIX_HOURS, last - (HOURS * HOUR - 2 * SIX_HOURS))
         while start <= last:
             new |= self._teach(wandering, start)
-            start += WINDOW
+            start += SIX_HOURS
         return new
 
     def _teach(self, wandering: Wandering, start: float) -> bool:
-        hours, needed = self._between(start, start + WINDOW), WINDOW / HOUR - 1
+        hours, needed = self._between(start, start + SIX_HOURS), SIX_HOURS / HOUR - 1
         if len(hours) < needed:
             return False
         bursts = any(hour.in_bursts for hour in hours)

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from exporter.overhead.ratio import Ratio
-from exporter.overhead.tau import MOST_WINDOWS, WINDOW, Wandering, WindowEstimate, tau_of, window_estimate
+from exporter.overhead.tau import HOUR, SIX_HOURS, WEEK, Wandering, WindowEstimate, tau_of, window_estimate
 from exporter.overhead.two_level import DEFAULT_TAU
 
 
 def windows(tau: float, error: float, count: int, seed: int = 1) -> list[WindowEstimate]:
     random = np.random.default_rng(seed)
     return [
-        WindowEstimate(WINDOW * place, float(random.normal(0.1, math.hypot(tau, error))), error)
+        WindowEstimate(SIX_HOURS * place, float(random.normal(0.1, math.hypot(tau, error))), error)
         for place in range(count)
     ]
 
@@ -49,38 +49,50 @@ def test_the_error_of_a_window_is_that_of_its_interval() -> None:
 
 
 def test_a_week_is_remembered_and_windows_do_not_count_twice() -> None:
-    wandering = Wandering()
+    wandering = Wandering(SIX_HOURS)
     assert wandering.newest() == -math.inf
     for window in windows(0.05, 0.01, 60):
         wandering.add("50", window)
         wandering.add("50", window)
-    assert wandering.tau("50") == tau_of(windows(0.05, 0.01, 60)[-MOST_WINDOWS:])
+    assert wandering.tau("50") == tau_of(windows(0.05, 0.01, 60)[-28:])
     assert wandering.tau("99") == DEFAULT_TAU
-    assert wandering.newest() == 59 * WINDOW
+    assert wandering.newest() == 59 * SIX_HOURS
     # A week later all of them are too old.
-    wandering.add("50", WindowEstimate(WINDOW * 100, 0.1, 0.01))
+    wandering.add("50", WindowEstimate(SIX_HOURS * 100, 0.1, 0.01))
     assert wandering.tau("50") == DEFAULT_TAU
     wandering.clear()
     assert wandering.newest() == -math.inf
 
 
+def test_a_week_of_hours_is_small() -> None:
+    wandering = Wandering(HOUR)
+    for place in range(400):
+        for figure in ("50", "99", "cpu"):
+            wandering.add(figure, WindowEstimate(HOUR * place, -0.123456789, 0.0123456789))
+    kept = wandering.to_state()["windows"]["99"]
+    assert len(kept) == WEEK / HOUR
+    assert len(json.dumps(wandering.to_state())) < 20_000
+
+
 def test_the_state_survives() -> None:
-    wandering = Wandering()
+    wandering = Wandering(SIX_HOURS)
     for window in windows(0.05, 0.01, 20):
         wandering.add("50", window)
         wandering.add("cpu", window)
     state = json.loads(json.dumps(wandering.to_state()))
-    found = Wandering.from_state(state)
+    found = Wandering.from_state(SIX_HOURS, state)
     assert found.to_state() == state
-    assert found.tau("cpu") == wandering.tau("cpu") != DEFAULT_TAU
+    assert found.tau("cpu") == pytest.approx(wandering.tau("cpu"), rel=1e-3)
+    assert found.tau("cpu") != DEFAULT_TAU
     for damaged in (
         {},
-        {"version": 9, "windows": {}},
-        {"version": 1, "windows": []},
-        {"version": 1, "windows": {"50": [[1.0, 2.0]]}},
-        {"version": 1, "windows": {"50": [[1.0, math.nan, 0.1]]}},
-        {"version": 1, "windows": {"50": [[1.0, 0.1, -0.1]]}},
-        {"version": 1, "windows": {"50": 3}},
+        {**state, "version": 9},
+        {**state, "length": HOUR},
+        {**state, "windows": []},
+        {**state, "windows": {"50": [[1.0, 2.0]]}},
+        {**state, "windows": {"50": [[1.0, math.nan, 0.1]]}},
+        {**state, "windows": {"50": [[1.0, 0.1, -0.1]]}},
+        {**state, "windows": {"50": 3}},
     ):
         with pytest.raises(ValueError, match="windows"):
-            Wandering.from_state(damaged)
+            Wandering.from_state(SIX_HOURS, damaged)

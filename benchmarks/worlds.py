@@ -22,8 +22,8 @@ BOOSTED = 150
 RUN = 10
 """Samples of one side that follow each other: what holds one of them up often holds up its neighbours."""
 _PER_DAY = round(86400 / TICK)
-_EVICTED = 18
-"""Ticks until the cache of one side that was lost is full again."""
+_REFILL = 90.0
+"""Seconds: a cache that one side lost is full again but for an eighth after three minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,8 @@ def path(world: World, ticks: int, random: np.random.Generator) -> Path:
     miss = np.tile(base / (1 + base), (2, 1))
     for side in range(2):
         for begin, _ in _episodes(ticks, world.evictions, 180.0, random):
-            miss[side, begin : begin + _EVICTED] += 0.24
+            lost = 0.24 * np.exp(-TICK * np.arange(min(120, ticks - begin)) / _REFILL)
+            miss[side, begin : begin + lost.size] += lost
     timeout = np.zeros(ticks)
     for begin, end in _episodes(ticks, world.brown_outs, 120.0, random):
         timeout[begin:end] = 0.2

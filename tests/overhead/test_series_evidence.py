@@ -106,9 +106,9 @@ def test_the_median_is_judged_every_five_minutes() -> None:
     stream, differences = Stream(for_bursts((50,))), []
     for block in range(40):
         begin = START + 300.0 * block
-        stream.run(begin, 300.0, 1.21)
+        stream.run(begin, 300.0, 1.225)
         # The tick that ends the block is in the pool already, and the block that it drives out is not.
-        stream.run(begin + 300.0, 10.0, 1.21)
+        stream.run(begin + 300.0, 10.0, 1.225)
         differences.append(direct(stream, MEDIAN, begin, begin + 300))
         del stream.rows[-1]
         stream.evidence._open[300.0, False].clear()
@@ -268,11 +268,12 @@ def test_units_are_evidence_about_the_median() -> None:
 
 
 def test_units_that_timed_out_count_by_their_side() -> None:
-    for latency, expected in ((math.inf, 1), (-math.inf, -1), (math.log(1.2), 0)):
-        evidence = SeriesEvidence(for_units(critical=None))
+    (detector,) = for_units(critical=None)
+    for latency, expected in ((math.inf, 1), (-math.inf, -1), (math.log(detector.ratio), 0)):
+        evidence = SeriesEvidence((detector,))
         for place in range(3):
             evidence.add_unit(UnitPoint(START + 300 * place, latency, None))
-        assert evidence.all[0].sums == approx(replayed(for_units()[0], [expected] * 2))
+        assert evidence.all[0].sums == approx(replayed(detector, [expected] * 2))
 
 
 def test_what_a_restart_keeps() -> None:
@@ -304,6 +305,26 @@ def test_a_damaged_state_is_refused(change: dict[str, Any]) -> None:
     del state["began"]
     with pytest.raises(ValueError, match="evidence"):
         SeriesEvidence.from_state(for_bursts(), state)
+
+
+def test_a_ratio_that_is_exactly_the_asked_one_gives_no_surplus_whatever_happens_to_both_sides() -> None:
+    # Pair by pair the encrypted sample is the plain one: any slowing down in time leaves D at zero.
+    stream = Stream(for_bursts((50, 95, 99), threshold=1.0, critical=None))
+    for place in range(720):
+        side = stream.side(20) + np.float32(2 * math.sin(place / 7) + (5.0 if place % 50 == 0 else 0.0))
+        stream.add(START + 10 * place, side, side)
+    for one in stream.evidence.all:
+        if one.detector.percentile != 50:
+            assert len(set(one.sums)) == 1
+            assert one.sums[0] == int(one.sums[0]) > 10
+
+
+def test_the_95th_percentile_on_request() -> None:
+    (detector,) = for_bursts((95,))
+    for ratio, fires in ((2.1, True), (1.1, False)):
+        stream = Stream((detector,))
+        stream.run(START, 4 * 3600.0, ratio)
+        assert bool(stream.fired) is fires
 
 
 def test_names_are_unique() -> None:

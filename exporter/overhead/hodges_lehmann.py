@@ -64,15 +64,24 @@ def location(values: Sequence[float], confidence: float = 0.95) -> tuple[float, 
 
     In the unit of the values, on a linear scale. None with fewer than `FEWEST_UNITS`, which give no interval.
     """
-    found = np.asarray(values, dtype=np.float64)
+    return slope(values, [1.0] * len(values), confidence)
+
+
+def slope(values: Sequence[float], per: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float] | None:
+    """Estimate, lower and upper bound of what finite `values` grow by for each of `per` (positive), one per unit.
+
+    The regression through the origin that the signed-rank test gives: what remains of the values lies around zero,
+    however differently the units scatter. With equal `per` it is `location`. None with fewer than `FEWEST_UNITS`.
+    """
+    found, divisors = np.asarray(values, dtype=np.float64), np.asarray(per, dtype=np.float64)
     place = _lower_place(found.size, confidence) if found.size else None
     if place is None:
         return None
-    if not np.isfinite(found).all():
-        raise ValueError("a location is found among finite numbers")
+    if not np.isfinite(found).all() or not (np.isfinite(divisors).all() and (divisors > 0).all()):
+        raise ValueError("a slope is found among finite numbers")
     first, second = np.triu_indices(found.size)
-    averages = np.sort(0.5 * (found[first] + found[second]))
-    return float(np.median(averages)), float(averages[place]), float(averages[-1 - place])
+    slopes = np.sort((found[first] + found[second]) / (divisors[first] + divisors[second]))
+    return float(np.median(slopes)), float(slopes[place]), float(slopes[-1 - place])
 
 
 def _median(lows: NDArray[Any], highs: NDArray[Any]) -> float | None:

@@ -13,25 +13,19 @@ Only ranks are used, so everything happens on log durations, where scaling is a 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exporter.overhead.ratio import Ratio, exponential
-from exporter.overhead.student import student_quantile
+from exporter.overhead.inversion import CAP, invert, t_statistic
+from exporter.overhead.ratio import Ratio
 
-CAP = 20.0
-"""The search ends at this ratio and at its inverse; beyond it only "at least" is said."""
+__all__ = ["CAP", "FEWEST_BLOCKS", "FEWEST_EXCEEDANCES", "FEWEST_SAMPLES", "fewest_samples", "paired_exceedance"]
+
 FEWEST_BLOCKS = 10
 FEWEST_EXCEEDANCES = 12
 FEWEST_SAMPLES = 60
-
-_REACH = math.log(CAP)
-_HALVINGS = 24  # Of at most the search range: the last bracket is below 1e-6 wide.
-_FIRST_STEP = 0.01
-_GROWTH = 1.5
 
 
 def fewest_samples(quantile: float) -> int:
@@ -98,19 +92,7 @@ class _Contest:
         self._p_list: list[float] = self._p.tolist()
 
     def ratio(self, confidence: float, count: int) -> Ratio:
-        critical = student_quantile(0.5 + 0.5 * confidence, self._blocks - 1)
-        still_more = _edge(lambda shift: self._surplus(shift) > 0)
-        not_less = _edge(lambda shift: self._surplus(shift) >= 0)
-        # Between the two edges the surplus is zero; the middle makes swapping the sides an inversion.
-        estimate = exponential(0.5 * (still_more + not_less))
-        lower = upper = None
-        if still_more > -math.inf:
-            start = min(still_more, _REACH)
-            lower = exponential(_first(lambda shift: self._statistic(shift) >= critical, start, -1))
-        if not_less < math.inf:
-            start = max(not_less, -_REACH)
-            upper = exponential(_first(lambda shift: self._statistic(shift) <= -critical, start, 1))
-        return Ratio(estimate, lower, upper, count)
+        return invert(self._surplus, self._statistic, self._blocks, confidence, count)
 
     def _threshold(self, shift: float) -> float:
         """The `most`-th largest of the pool of encrypted and shifted plain values."""
@@ -158,12 +140,7 @@ class _Contest:
             self._p_blocks[p_from:p_above], minlength=blocks
         )
         # Doubled, so that half counts stay whole numbers and equal differences are exactly equal.
-        doubled = (2 * difference + ties).tolist()
-        total = sum(doubled)
-        scatter = blocks * sum(value * value for value in doubled) - total * total
-        if scatter == 0:
-            return math.copysign(math.inf, total) if total else 0.0
-        return float(total / math.sqrt(scatter / (blocks - 1)))
+        return t_statistic((2 * difference + ties).tolist())
 
 
 def _largest(values: NDArray[Any], blocks: NDArray[Any], most: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -177,43 +154,3 @@ def _largest(values: NDArray[Any], blocks: NDArray[Any], most: int) -> tuple[NDA
         wide, blocks = wide[keep], blocks[keep]
     order = np.argsort(wide)
     return wide[order], blocks[order]
-
-
-def _edge(holds: Callable[[float], bool]) -> float:
-    """Where `holds` turns from true to false in the search range; -inf when it never holds, inf when always."""
-    low, high = -_REACH, _REACH
-    if not holds(low):
-        return -math.inf
-    if holds(high):
-        return math.inf
-    return _halve(holds, low, high)
-
-
-def _first(rejects: Callable[[float], bool], start: float, direction: int) -> float:
-    """The shift nearest to `start`, going in `direction`, that `rejects`; infinite when there is none in the range.
-
-    The t statistic is not monotone: far away from the truth only one side is among the exceedances,
-    their clusters in few blocks inflate the scatter, and nothing would be rejected any more. The sum
-    of D is monotone, so what lies beyond a rejected ratio is even less plausible: walking outwards
-    is right, and keeps the coverage at its nominal value.
-    """
-    inside, step = start, _FIRST_STEP
-    while True:
-        outside = start + direction * step
-        if abs(outside) > _REACH:
-            outside = direction * _REACH
-        if rejects(outside):
-            return _halve(lambda shift: not rejects(shift), inside, outside)
-        if outside == direction * _REACH:
-            return direction * math.inf
-        inside, step = outside, step * _GROWTH
-
-
-def _halve(holds: Callable[[float], bool], true_at: float, false_at: float) -> float:
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (true_at + false_at)
-        if holds(middle):
-            true_at = middle
-        else:
-            false_at = middle
-    return 0.5 * (true_at + false_at)

@@ -84,7 +84,7 @@ class LogSketch:
 
         Deterministic. Bucket middles would pile samples up and cost rank methods their precision.
         """
-        places, counts = self._arrays()
+        places, counts = self.arrays()
         starts = np.cumsum(counts) - counts
         within = np.arange(counts.sum()) - np.repeat(starts, counts)
         exponents = np.repeat(places, counts) - 1 + (within + 0.5) / np.repeat(counts, counts)
@@ -92,7 +92,7 @@ class LogSketch:
 
     def to_bytes(self) -> bytes:
         """Compact, versioned, the same bytes for the same content."""
-        places, counts = self._arrays()
+        places, counts = self.arrays()
         steps = np.diff(places, prepend=0)
         body = struct.pack("<Q", self._infinite) + steps.astype("<i4").tobytes() + counts.astype("<u8").tobytes()
         return _HEADER.pack(_VERSION, places.size) + zlib.compress(body)
@@ -131,8 +131,8 @@ class LogSketch:
     def __repr__(self) -> str:
         return f"LogSketch(count={self.count}, infinite={self._infinite}, buckets={len(self._buckets)})"
 
-    def _arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(bucket numbers ascending, their counts)."""
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(numbers of the buckets ascending, their counts), shape (buckets,) each; without the timeouts."""
         ordered = sorted(self._buckets.items())
         places = np.array([place for place, _ in ordered], dtype=np.int64)
         return places, np.array([count for _, count in ordered], dtype=np.int64)

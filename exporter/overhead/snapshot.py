@@ -131,8 +131,10 @@ def _cost_points(ticks: Sequence[Tick]) -> Iterator[cost.CostPoint | None]:
         by_number.setdefault(tick.unit, []).append(tick)
     for unit in by_number.values():
         if {tick.first for tick in unit} == set(Variant):
-            sides = [_sum([tick.burst(variant) for tick in unit]) for variant in Variant]
-            yield cost.point(*sides[0], *sides[1])
+            encrypted, plain = (
+                [tick.burst(variant) for tick in unit] for variant in (Variant.ENCRYPTED, Variant.PLAIN)
+            )
+            yield cost.point(*_sum(encrypted), *_sum(plain), _seconds(encrypted), _seconds(plain))
 
 
 def _sum(bursts: Sequence[Burst]) -> tuple[Work, int]:
@@ -142,6 +144,12 @@ def _sum(bursts: Sequence[Burst]) -> tuple[Work, int]:
         work = work + burst.work
         runs += len(burst.samples) - len(burst.failures)
     return work, runs
+
+
+def _seconds(bursts: Sequence[Burst]) -> float | None:
+    """What all samples took together; None where one of them failed: those that would take longest are missing then."""
+    total = sum(duration for burst in bursts for duration in burst.durations)
+    return total if math.isfinite(total) else None
 
 
 def _median(samples: Sequence[Sample]) -> float | None:

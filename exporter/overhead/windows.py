@@ -12,7 +12,7 @@ each tick. Everything here is steady seconds (`Clock.steady`), which never step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -27,7 +27,7 @@ from exporter.overhead.hodges_lehmann import FEWEST_UNITS, hodges_lehmann
 from exporter.overhead.percentiles import percentiles
 from exporter.overhead.pex import paired_exceedance
 from exporter.overhead.ratio import Ratio, exponential
-from exporter.overhead.two_level import two_level
+from exporter.overhead.two_level import DEFAULT_TAU, two_level
 from exporter.overhead.units import UnitPairing, UnitPoint, log_ratios, thin
 from exporter.overhead.words import Word, is_blind, word_of_window
 
@@ -72,12 +72,23 @@ class SeriesSummary:
 
 
 class SeriesWindow:
-    """One operation on one pair of one target. Not thread-safe; call it from one thread."""
+    """One operation on one pair of one target. Not thread-safe; call it from one thread.
 
-    def __init__(self, length: float = 3600, block: float = 300) -> None:
+    `tau` gives the second level of the interval of a figure (`"50"`, `"99"`, `"cpu"`; see `tau.Wandering`).
+    """
+
+    def __init__(
+        self,
+        length: float = 3600,
+        block: float = 300,
+        percentiles: Sequence[int] = PERCENTILES,
+        tau: Callable[[str], float] = lambda _figure: DEFAULT_TAU,
+    ) -> None:
         if not 0 < block <= length:
             raise ValueError("a window consists of at least one block")
         self._length, self._block = length, block
+        self._percents, self._tau = tuple(sorted(percentiles)), tau
+        self.newest_unit: UnitPoint | None = None
         self._blocks: dict[float, BlockRecorder] = {}
         self._pairing = UnitPairing()
         self._epoch = ""
@@ -95,6 +106,7 @@ class SeriesWindow:
         bias every comparison), ticks with a duration that is negative or NaN, and ticks older than
         the window.
         """
+        self.newest_unit = None  # Set where this tick completes one.
         if tick.dropped is not None or not _sound(tick):
             return False
         self._prune(at)
@@ -111,6 +123,7 @@ class SeriesWindow:
         self._changes += 1
         if not math.isnan(latency) and (unit := self._pairing.add(tick.first, (latency, cpu, at))):
             recorder.add_unit(unit)
+            self.newest_unit = unit
             self._unit_changes += 1
         return True
 
@@ -140,6 +153,10 @@ class SeriesWindow:
         """All blocks that hold anything, oldest first, the open one included; unchanged blocks are the same objects."""
         return tuple(self._blocks[start].freeze() for start in sorted(self._blocks))
 
+    def pool(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """All log durations in the window, (encrypted, plain), shape (samples,) each, +inf for a timeout."""
+        return self._logs(Variant.ENCRYPTED, self._blocks), self._logs(Variant.PLAIN, self._blocks)
+
     def summary(self, now: float, *, certifying: bool = False) -> SeriesSummary:
         """What the window says at `now`; `certifying` for pairs whose twins are both plain.
 
@@ -160,7 +177,7 @@ class SeriesWindow:
             percentiles=self._remember("percentiles", self._changes, self._percentiles),
             cold_ratio=_per_success(sides, lambda side: side.cold),
             latency_ratio=latency,
-            cpu_ratio=self._remember("cpu", self._unit_changes, self._cpu_ratio),
+            cpu_ratio=two_level(self._remember("cpu", self._unit_changes, self._cpu_ratio), self._tau("cpu")),
             order_bias=self._remember("bias", self._changes, self._order_bias),
             blind=blind,
             decrypts_per_sample=_per_success(sides, lambda side: side.decrypts),
@@ -170,7 +187,17 @@ class SeriesWindow:
             decrypt_cost=None if certifying else self._remember("cost", self._changes, lambda: of_blocks(frozen)),
         )
 
+    def window_ratios(self, now: float) -> dict[str, Ratio]:
+        """The ratio of each figure with the interval of this window alone, before the second level."""
+        found = {str(percent): ratio for percent, ratio in self._own_ratios(now).items()}
+        cpu = self._remember("cpu", self._unit_changes, self._cpu_ratio)
+        return found if cpu is None else found | {"cpu": cpu}
+
     def _latency_ratios(self, now: float) -> dict[int, Ratio]:
+        found = {percent: two_level(own, self._tau(str(percent))) for percent, own in self._own_ratios(now).items()}
+        return {percent: ratio for percent, ratio in found.items() if ratio is not None}
+
+    def _own_ratios(self, now: float) -> dict[int, Ratio]:
         if not self._in_bursts():
             ratio = self._remember("latency", self._unit_changes, self._unit_ratio)
             return {} if ratio is None else {50: ratio}
@@ -184,9 +211,9 @@ class SeriesWindow:
         sizes = [self._blocks[start].sides[Variant.PLAIN].log_durations.size for start in closed]
         numbers = np.repeat(np.arange(len(closed)), sizes)
         found = {
-            percent: paired_exceedance(encrypted, numbers, plain, numbers, percent / 100) for percent in PERCENTILES
+            percent: paired_exceedance(encrypted, numbers, plain, numbers, percent / 100) for percent in self._percents
         }
-        return {percent: ratio for percent, found_ratio in found.items() if (ratio := two_level(found_ratio))}
+        return {percent: ratio for percent, ratio in found.items() if ratio is not None}
 
     def _unit_ratio(self) -> Ratio | None:
         return _gated(hodges_lehmann([unit.latency for unit in thin(self._units())]))
@@ -199,7 +226,7 @@ class SeriesWindow:
         found: dict[Variant, dict[int, float]] = {}
         for variant in Variant:
             logs = self._logs(variant, self._blocks)
-            wanted = PERCENTILES if logs.size >= FEWEST_FOR_TAIL else PERCENTILES[:1]
+            wanted = tuple(one for one in self._percents if one <= 50 or logs.size >= FEWEST_FOR_TAIL)
             values = percentiles(logs, wanted) if logs.size else ()
             found[variant] = {percent: math.exp(value) for percent, value in zip(wanted, values, strict=False)}
         return found
@@ -276,7 +303,7 @@ def _sound(tick: Tick) -> bool:
 
 def _gated(ratio: Ratio | None) -> Ratio | None:
     """A ratio without enough units for an interval is not published."""
-    return None if ratio is None or ratio.samples < FEWEST_UNITS else two_level(ratio)
+    return None if ratio is None or ratio.samples < FEWEST_UNITS else ratio
 
 
 def _blind(sides: list[BlockSide]) -> bool | None:

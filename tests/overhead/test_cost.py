@@ -4,14 +4,16 @@ import math
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.domain.model import Operation, Snapshot, Tick, Variant, Work
 from exporter.overhead.blocks import Block, BlockSide
-from exporter.overhead.cost import CostPoint, DecryptCost, of_blocks, of_points, point, tightest
-from exporter.overhead.hodges_lehmann import location
+from exporter.overhead.cost import TIME, CostPoint, DecryptCost, Interval, cores, of_blocks, of_points, point, tightest
+from exporter.overhead.hodges_lehmann import location, slope
+from exporter.overhead.sketch import LogSketch
 from exporter.overhead.snapshot import summarise
 from exporter.overhead.windows import SeriesWindow
 from tests.exposition.stages import burst
@@ -99,8 +101,8 @@ def test_engines_that_count_no_encrypts_have_a_cost_all_the_same() -> None:
 
 
 def test_five_units_give_no_cost() -> None:
-    assert of_points([CostPoint(1e-6, 3e-6)] * 5 + [None] * 5) is None
-    assert of_points([CostPoint(1e-6, 3e-6)] * 6) is not None
+    assert of_points([CostPoint(1.0, 1e-6, 3e-6)] * 5 + [None] * 5) is None
+    assert of_points([CostPoint(1.0, 1e-6, 3e-6)] * 6) is not None
 
 
 def test_the_operation_that_knows_best_is_chosen() -> None:
@@ -128,6 +130,115 @@ def test_six_units_reach_from_the_smallest_to_the_largest() -> None:
     assert location([]) is None
     with pytest.raises(ValueError, match="finite"):
         location([1.0, math.inf, *[1.0] * 8])
+
+
+@given(st.lists(st.tuples(st.floats(1, 1e3), st.floats(-1, 1)), min_size=6, max_size=30), st.floats(-1e3, 1e3))
+def test_a_slope_follows_what_every_unit_adds_for_each_of_its_own(
+    units: list[tuple[float, float]], more: float
+) -> None:
+    per, values = [one[0] for one in units], [one[1] for one in units]
+    found = slope(values, per)
+    grown = slope([value + more * size for value, size in zip(values, per, strict=True)], per)
+
+    assert found is not None
+    assert grown is not None
+    assert grown == pytest.approx([bound + more for bound in found], abs=1e-6)
+    assert found[1] <= found[0] <= found[2]
+
+
+def test_a_slope_needs_something_to_grow_with() -> None:
+    assert slope([1.0] * 5, [1.0] * 5) is None
+    with pytest.raises(ValueError, match="finite"):
+        slope([1.0] * 6, [1.0] * 5 + [0.0])
+
+
+def test_units_with_few_decrypts_do_not_spoil_those_with_many() -> None:
+    rng, together, apart, covered = random.Random(5), [], [], 0
+    for _ in range(200):
+        points = []
+        for _ in range(12):
+            decrypts = 1306 * min(3.0, max(0.01, math.exp(rng.gauss(0, 1))))
+            noise = 0.009 * (rng.gauss(0, 0.02) - rng.gauss(0, 0.02))
+            points.append(CostPoint(decrypts, COST * decrypts + noise, 0.0))
+        found = of_points(points, tau=0.0)
+        assert found is not None
+        covered += found.lower <= COST <= found.upper
+        together.append((found.seconds - COST) ** 2)
+        quotients = location([one.difference / one.decrypts for one in points])
+        assert quotients is not None
+        apart.append((quotients[0] - COST) ** 2)
+    assert sum(together) < 0.7 * sum(apart)
+    assert 0.92 <= covered / 200 <= 1.0
+
+
+def test_where_cpu_is_not_known_time_is_the_cost() -> None:
+    rng = random.Random(6)
+    blocks, unknown = [], Work(None, None, DECRYPTS, 30 * DECRYPTS, 0)
+    for number in range(12):
+        sketches = []
+        for more in (COST * DECRYPTS, 0.0):
+            sketch = LogSketch()
+            sketch.add(np.array([0.009 * rng.gauss(1, 0.02) + more for _ in range(30)]))
+            sketches.append(sketch)
+        made = block(number, unknown, unknown, 30)
+        blocks.append(
+            replace(
+                made,
+                encrypted=replace(made.encrypted, sketch=sketches[0]),
+                plain=replace(made.plain, sketch=sketches[1], decrypts=0),
+            )
+        )
+    found = of_blocks(blocks)
+
+    assert found is not None
+    assert found.source == TIME
+    assert found.seconds == pytest.approx(COST, rel=0.05)
+    assert "of time" in found.words("block", None)
+    # Runs that failed would have been the longest.
+    failing = [replace(one, plain=replace(one.plain, samples=31, failures=1)) for one in blocks]
+    assert of_blocks(failing) is None
+    assert of_blocks(failing[:6] + blocks[6:]) is not None
+
+
+def test_cpu_is_preferred_to_time() -> None:
+    by_cpu, by_time = [CostPoint(1.0, 1e-6, 3e-6)] * 6, [CostPoint(1.0, 9e-6, 3e-6, TIME)] * 60
+    found = of_points(by_time + by_cpu)
+    assert found is not None
+    assert (found.units, found.source) == (6, "cpu")
+    found = of_points(by_time + by_cpu[1:])
+    assert found is not None
+    assert (found.units, found.source) == (60, TIME)
+    vague, sharp = DecryptCost(2e-6, 0.0, 4e-6, 12), DecryptCost(2.1e-6, 1.9e-6, 2.3e-6, 6, TIME)
+    assert tightest([sharp, vague]) is vague
+
+
+def test_a_snapshot_without_cpu_takes_its_times() -> None:
+    def tick(number: int, first: Variant, seconds: float) -> Tick:
+        encrypted, plain = (replace(work, cpu_seconds=None) for work in works(0.009))
+        sides = burst(0.009 + COST * DECRYPTS, 1, encrypted), burst(seconds, 1, plain)
+        return Tick("t", "p", Operation.FULL_SCAN_COLD, "one", 0.0, first, *sides, unit=number)
+
+    ticks = [tick(unit, first, 0.009) for unit in range(8) for first in Variant]
+    (row,) = summarise(Snapshot("t", 0.0, 1.0, tuple(ticks)))
+    assert row.decrypt_cost is not None
+    assert row.decrypt_cost.seconds == pytest.approx(COST)
+    assert row.decrypt_cost.source == TIME
+    ticks = [tick(unit, first, math.inf if unit < 3 else 0.009) for unit in range(8) for first in Variant]
+    (row,) = summarise(Snapshot("t", 0.0, 1.0, tuple(ticks)))
+    assert row.decrypt_cost is None
+
+
+def test_cores_are_rates_times_cost() -> None:
+    cost = DecryptCost(2e-6, 1e-6, 3e-6, 12)
+    assert cores(400_000.0, 100_000.0, cost) == pytest.approx((1.0, 0.5, 1.5))
+    assert cores(0.0, 0.0, cost) == (0.0, 0.0, 0.0)
+    # What is not counted may be anything: the rest is a lower bound.
+    assert cores(500_000.0, None, cost) == Interval(1.0, 0.5, None)
+    assert cores(None, 100.0, cost) is None
+    assert cores(100.0, 100.0, None) is None
+    assert cores(100.0, 100.0, replace(cost, source=TIME)) is None
+    nothing_shown = cores(1e6, 0.0, DecryptCost(-1e-7, -2e-6, 2e-6, 12))
+    assert nothing_shown == pytest.approx((0.0, 0.0, 2.0))
 
 
 def made(number: int, first: Variant, operation: Operation = Operation.FULL_SCAN_COLD) -> Tick:

@@ -76,6 +76,15 @@ def test_a_scale_that_both_sides_share_changes_nothing(seed: int, quantile: floa
         assert mine == (None if theirs is None else approx(theirs, rel=1e-5))
 
 
+@given(seed=st.integers(0, 10_000), quantile=st.sampled_from([0.5, 0.95, 0.99]), ratio=st.floats(0.5, 2))
+@steady
+def test_whatever_slows_both_sides_of_a_pair_down_leaves_their_ratio(seed: int, quantile: float, ratio: float) -> None:
+    # Any positive function of time, as long as both sides of each pair of samples suffer alike.
+    _, plain, blocks = world(seed, 720)
+    slowed = plain + np.cumsum(np.random.default_rng(seed).normal(0, 0.1, 720))
+    assert measured(slowed + math.log(ratio), slowed, blocks, quantile).estimate == approx(ratio, rel=1e-5)
+
+
 def test_a_disturbance_of_some_blocks_leaves_the_estimate_alone() -> None:
     # Half of the time everything is ten times slower, on both sides: the median jumps, the ratio does not.
     encrypted, plain, blocks = world(5, 7200, 1.2)

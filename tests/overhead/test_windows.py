@@ -158,15 +158,54 @@ def test_memory_is_bounded_by_the_window(make_tick: Any) -> None:
 
 def test_exceedance_changes_only_with_the_closed_blocks(make_tick: Any) -> None:
     window = filled(hour(make_tick))
-    before = window.summary(START + 3600).latency_ratio
+    before, own = window.summary(START + 3600).latency_ratio, window.window_ratios(START + 3600)
     for place in range(20):
         window.add(make_tick([9.0] * 20, [0.1] * 20, first=(E, P)[place % 2]), START + 3600 + 10 * place)
     during = window.summary(START + 3899)
-    assert during.latency_ratio is before
+    assert during.latency_ratio == before
+    assert all(window.window_ratios(START + 3899)[figure] is own[figure] for figure in ("50", "99"))
     assert during.samples[E] == 7600
     after = window.summary(START + 3900).latency_ratio
     assert after[50].samples == 7000  # The oldest block left, the 400 came.
     assert after != before
+
+
+def test_tau_is_the_second_level_of_every_interval(make_tick: Any) -> None:
+    ticks = list(hour(make_tick))
+    narrow, wide = (SeriesWindow(tau=lambda _figure, tau=tau: tau) for tau in (0.0, 0.2))  # type: ignore[misc]
+    for at, tick in ticks:
+        narrow.add(tick, at)
+        wide.add(tick, at)
+    bare, levelled = narrow.summary(START + 3600), wide.summary(START + 3600)
+    own = wide.window_ratios(START + 3600)
+    assert own == narrow.window_ratios(START + 3600)
+    assert (bare.latency_ratio[50], bare.latency_ratio[99], bare.cpu_ratio) == (own["50"], own["99"], own["cpu"])
+    assert levelled.latency_ratio[50].upper == approx(1.2 * math.exp(1.96 * 0.2), rel=0.05)
+    assert levelled.cpu_ratio == Ratio(
+        approx(2.0), approx(2 / math.exp(0.392), rel=1e-4), approx(2 * math.exp(0.392), rel=1e-4), 60
+    )
+
+
+def test_percentiles_on_request(make_tick: Any) -> None:
+    window = SeriesWindow(percentiles=(95, 50))
+    for at, tick in hour(make_tick):
+        window.add(tick, at)
+    summary = window.summary(START + 3600)
+    assert set(summary.latency_ratio) == set(summary.percentiles[E]) == {50, 95}
+
+
+def test_the_pool_and_the_newest_unit(make_tick: Any) -> None:
+    window = SeriesWindow()
+    units = []
+    for at, tick in hour(make_tick, size=3, seconds=100):
+        window.add(tick, at)
+        units.append(window.newest_unit)
+        encrypted, plain = window.pool()
+        assert np.exp(encrypted[-3:]) == approx(tick.encrypted.durations, rel=1e-5)
+        assert encrypted.size == plain.size == 3 * len(units)
+    assert [unit is None for unit in units] == [True, False] * 5
+    assert window.add(make_tick([0.1], [0.1], dropped="contended"), START + 100) is False
+    assert window.newest_unit is None
 
 
 def test_epochs_never_mix(make_tick: Any) -> None:

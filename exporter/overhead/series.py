@@ -1,0 +1,195 @@
+"""One series, whole: its windows, its evidence, its verdict, and all of it that must survive a restart.
+
+One operation on one pair of one target is a series. Ticks and blocks of the history go in, a `Judgement` comes out; who
+keeps the series calls `judge` at least once a minute, and writes `to_state` down whenever it writes blocks down, and at
+once when `judge` or `add` report a breach that begins or ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from exporter.domain.model import Tick
+from exporter.overhead.blocks import Block
+from exporter.overhead.evidence import CRITICAL_THRESHOLD, Evidence, for_bursts, for_units
+from exporter.overhead.ratio import Ratio
+from exporter.overhead.series_evidence import SeriesEvidence
+from exporter.overhead.tau import HOUR, SIX_HOURS, Wandering, window_estimate
+from exporter.overhead.verdict import Breach, Situation, State, Supply, Verdict, word_of_state
+from exporter.overhead.window_day import DaySummary, DayWindow
+from exporter.overhead.windows import SeriesSummary, SeriesWindow
+from exporter.overhead.words import DEFAULT_THRESHOLD
+
+_STATE_VERSION = 1
+_BLOCK = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What is known of a series at one moment. `hour.word` is the word of `state`; `ended` are breaches that just did.
+
+    `evidence` has one entry for each detector, with its name and what is shown; `breaches` those that last.
+    """
+
+    hour: SeriesSummary
+    day: DaySummary
+    state: State
+    evidence: tuple[Evidence, ...]
+    breaches: tuple[Breach, ...]
+    ended: tuple[Breach, ...]
+
+
+class Series:
+    """Not thread-safe; call it from one thread. All times are steady seconds.
+
+    `samples` are those of each side in a tick: with one there is no 99th percentile, and the units are judged.
+    A series that is `certifying` has no evidence and no breach. `began` is when the exporter started to measure.
+    """
+
+    def __init__(
+        self,
+        began: float,
+        samples: int,
+        *,
+        certifying: bool = False,
+        percentiles: Sequence[int] = (50, 99),
+        threshold: float = DEFAULT_THRESHOLD,
+        critical: float | None = CRITICAL_THRESHOLD,
+    ) -> None:
+        chosen = for_bursts(percentiles, threshold, critical) if samples > 1 else for_units(threshold, critical)
+        self._detectors = () if certifying else chosen
+        self._certifying, self._threshold, self._samples = certifying, threshold, samples
+        self._hours, self._six_hours = Wandering(HOUR), Wandering(SIX_HOURS)
+        self.window = SeriesWindow(percentiles=percentiles, tau=lambda figure: self._hours.tau(figure))
+        self._day = DayWindow(percentiles)
+        self._evidence = SeriesEvidence(self._detectors)
+        self._verdict = Verdict([detector.name for detector in self._detectors])
+        self._supply = Supply(began)
+        self._epoch: str | None = None
+        self._frozen = False
+
+    # -- what comes in -----------------------------------------------------------------------------------
+
+    def add(self, tick: Tick, at: float) -> tuple[Breach, ...]:
+        """Takes any tick that was tried and ended at `at`, dropped ones as well; the breaches that it began."""
+        usable = self.window.add(tick, at)
+        self._supply.add(tick, at, usable=usable)
+        if not usable:
+            return ()
+        self._enter(tick.epoch)
+        fired = list(self._evidence.add(tick, at, self.window.pool, frozen=self._frozen))
+        if (unit := self.window.newest_unit) is not None:
+            fired += self._evidence.add_unit(unit, frozen=self._frozen)
+        return self._verdict.fired(fired, at)
+
+    def restore(self, block: Block, now: float) -> None:
+        """Takes a block of the last day from the history, oldest first, before any tick.
+
+        Raises ValueError when the block cannot be true.
+        """
+        if block.start >= now - HOUR - _BLOCK:
+            self.window.restore(block)
+        if block.start + _BLOCK <= now:
+            self._day.add(block)
+
+    def hold_off(self, at: float) -> None:
+        """The database was restarted, or another one took over: its caches are cold."""
+        self._evidence.hold_off(at)
+
+    # -- what comes out ----------------------------------------------------------------------------------
+
+    def judge(self, now: float, period: float, *, unreachable: bool = False) -> Judgement:
+        """Everything at `now`. `period` is the time from tick to tick as it is planned at present, in seconds.
+
+        `unreachable`: there is no connection to the database, so that no tick can be tried.
+        """
+        self._day.add_closed(self.window.blocks(), now, _BLOCK)
+        self._teach(now)
+        hour = self.window.summary(now, certifying=self._certifying)
+        situation = Situation(
+            ratios=_by_reference(hour.latency_ratio),
+            epoch_age=self._evidence.epoch_age(now),
+            certifying=self._certifying,
+            blind=hour.blind,
+            no_data=self._supply.no_data(now, period),
+            outage=unreachable or self._supply.outage(now, period),
+            held=self._evidence.held(now),
+            suspicious=self._evidence.suspicious,
+        )
+        self._frozen = situation.frozen
+        ended = self._verdict.update(situation)
+        state = self._verdict.state(situation)
+        word = word_of_state(state, situation.ratios, self._threshold)
+        return Judgement(
+            hour=replace(hour, word=word.value),
+            day=self._day.summary(now, self._six_hours),
+            state=state,
+            evidence=self._evidence.all,
+            breaches=self._verdict.breaches,
+            ended=ended,
+        )
+
+    @property
+    def boost_wanted(self) -> bool:
+        """Whether more samples in a tick would bring a decision nearer."""
+        return self._evidence.boost_wanted and not self._frozen
+
+    def to_state(self) -> dict[str, Any]:
+        """What a restart needs beside the blocks, for JSON, in parts that change at different times.
+
+        `evidence` and `verdict` are a KiB and change every minute, `hours` and `six_hours` are up to 15 KiB and change
+        once in an hour.
+        """
+        return {
+            "version": _STATE_VERSION,
+            "epoch": self._epoch,
+            "evidence": self._evidence.to_state(),
+            "verdict": self._verdict.to_state(),
+            "hours": self._hours.to_state(),
+            "six_hours": self._six_hours.to_state(),
+        }
+
+    def restore_state(self, state: Mapping[str, Any]) -> None:
+        """The inverse of `to_state`, before any tick. Raises ValueError when the state is damaged, and changes nothing.
+
+        A detector whose threshold is no longer the one that is configured begins anew, without its breach.
+        """
+        try:
+            version, epoch = state["version"], state["epoch"]
+            evidence = SeriesEvidence.from_state(self._detectors, state["evidence"])
+            verdict = Verdict.from_state([detector.name for detector in self._detectors], state["verdict"])
+            hours = Wandering.from_state(HOUR, state["hours"])
+            six_hours = Wandering.from_state(SIX_HOURS, state["six_hours"])
+        except (KeyError, TypeError) as error:
+            raise ValueError("damaged state of a series") from error
+        if version != _STATE_VERSION or not isinstance(epoch, str | None):
+            raise ValueError("damaged state of a series, or one of an unknown version")
+        self._epoch, self._evidence, self._verdict = epoch, evidence, verdict
+        self._hours, self._six_hours = hours, six_hours
+
+    def _enter(self, epoch: str) -> None:
+        if self._epoch == epoch:
+            return
+        # How much the ratio wanders is learned anew; a breach lasts until the new epoch shows that it is over.
+        if self._epoch is not None:
+            self._hours.clear()
+            self._six_hours.clear()
+        self._epoch = epoch
+
+    def _teach(self, now: float) -> None:
+        self._day.teach(self._six_hours, now)
+        ended = now // HOUR * HOUR
+        # Later, the window would no longer be that hour.
+        if now < ended + _BLOCK and self._hours.newest() < ended - HOUR:
+            degrees = round(HOUR / _BLOCK) - 1
+            for figure, ratio in self.window.window_ratios(now).items():
+                by_units = figure == "cpu" or self._samples == 1
+                window = window_estimate(ended - HOUR, ratio, None if by_units else degrees)
+                if window is not None:
+                    self._hours.add(figure, window)
+
+
+def _by_reference(ratios: Mapping[int, Ratio]) -> dict[tuple[int, str], Ratio]:
+    return {(percent, "plain"): ratio for percent, ratio in ratios.items()}

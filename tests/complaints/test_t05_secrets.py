@@ -13,6 +13,10 @@ from tests.servers.room import free_port
 from tests.watched import settings
 
 ERRORS = "tde_target_connection_errors_total"
+COMMANDS = {
+    "mariadb": (("connect", "verify"), ("auth", "once"), ("tls", "verify"), ("bare", "provision")),
+    "mysql": (("connect", "drop", "--yes"), ("auth", "provision"), ("bare", "verify"), ("bare", "once")),
+}
 REASONS = ("connect", "auth", "tls", "timeout")
 
 
@@ -93,16 +97,7 @@ def test_every_failure_of_the_commands(everywhere, make_proxy, certificates, mar
     made = failing(watched, marker, certificates, make_proxy)
     tde = CommandLine(watched.folder)
     said = {}
-    for reason, *command in (
-        ("connect", "verify"),
-        ("connect", "drop", "--yes"),
-        ("auth", "once"),
-        ("auth", "provision"),
-        ("tls", "verify"),
-        ("bare", "verify"),
-        ("bare", "once"),
-        ("bare", "provision"),
-    ):
+    for reason, *command in COMMANDS[kind]:
         done = tde("-c", tde.config(settings(made[reason])), *command)
         said[f"{command[0]} {reason}"] = done.stdout + done.stderr
         assert done.returncode == 1, (command, reason, done.stdout, done.stderr)

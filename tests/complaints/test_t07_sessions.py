@@ -18,7 +18,6 @@ UP = "tde_target_up"
 ERRORS = "tde_target_connection_errors_total"
 SESSIONS = 3
 """What budgets.sessions allows; one pair takes two, one for its canaries and one for all else."""
-ROUNDS = 5
 BUDGETS = {"time_share_ratio": 1.0, "sessions": SESSIONS}
 
 
@@ -49,46 +48,34 @@ class Count:
         self._thread.join(30)
 
 
-def broken(everywhere, exporter, break_all):
-    """Break the sessions again and again; each time both targets are measured again, within the cap."""
-    exporter.until_all(BOTH, lambda page, name: page.total(RUNS, target=name), "runs")
-    with Count(everywhere) as count:
-        for number in range(ROUNDS):
-            break_all()
-            before = {name: succeeded(exporter.page(), name) for name in BOTH}
-            exporter.until_all(
-                BOTH, lambda page, name, old=before: succeeded(page, name) > old[name], f"round {number}"
-            )
-    assert all(0 < most <= SESSIONS for most in count.most.values()), count.most
-    exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 1, "both to be up")
-
-
-def assert_nothing_is_left(everywhere, exporter):
-    exporter.stop()
-    until(lambda: not any(watched.session_ids() for watched in everywhere), "the sessions to end", patience=2.0 * 5)
-
-
-@pytest.mark.timeout(120)
-def test_killed_sessions(everywhere, daemon):
-    targets = [watched.target(budgets=BUDGETS) for watched in everywhere]
-    exporter = daemon(settings(*targets)).start().serving()
-    killed: list[int] = []
-    broken(everywhere, exporter, lambda: killed.extend(watched.kill_sessions() for watched in everywhere))
-
-    assert sum(killed) >= 2 * ROUNDS
-    assert_nothing_is_left(everywhere, exporter)
-
-
-@pytest.mark.timeout(120)
-def test_dropped_connections(everywhere, make_proxy, daemon):
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("rounds", [6, pytest.param(100, marks=pytest.mark.long)])
+def test_sessions_that_are_killed_or_dropped(everywhere, make_proxy, daemon, rounds):
+    """By turns the servers end all sessions, and the network drops them; each time both targets are measured again."""
     proxies = [make_proxy(watched.server.address) for watched in everywhere]
     targets = [
         watched.target(proxy.address, budgets=BUDGETS) for watched, proxy in zip(everywhere, proxies, strict=True)
     ]
     exporter = daemon(settings(*targets)).start().serving()
-    broken(everywhere, exporter, lambda: [proxy.drop() for proxy in proxies])
+    exporter.until_all(BOTH, lambda page, name: page.total(RUNS, target=name), "runs")
+    killed = 0
+    with Count(everywhere) as count:
+        for number in range(rounds):
+            if number % 2:
+                killed += sum(watched.kill_sessions() for watched in everywhere)
+            else:
+                for proxy in proxies:
+                    proxy.drop()
+            before = {name: succeeded(exporter, name) for name in BOTH}
+            exporter.until_all(
+                BOTH, lambda page, name, old=before: succeeded(page, name) > old[name], f"round {number}"
+            )
+    assert killed >= rounds
+    assert all(0 < most <= SESSIONS for most in count.most.values()), count.most
+    exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 1, "both to be up")
 
-    assert_nothing_is_left(everywhere, exporter)
+    exporter.stop()
+    until(lambda: not any(watched.session_ids() for watched in everywhere), "the sessions to end", patience=2.0 * 5)
 
 
 @pytest.mark.timeout(120)
@@ -102,7 +89,7 @@ def test_a_server_without_a_free_connection(everywhere, daemon):
         exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 0, "both to be down")
         exporter.until_all(BOTH, lambda page, name: page.total(ERRORS, target=name, reason="unavailable"), "the reason")
         assert exporter.get("/").text.count("max_connections") >= 2
-    before = {name: succeeded(exporter.page(), name) for name in BOTH}
+    before = {name: succeeded(exporter, name) for name in BOTH}
     exporter.until_all(BOTH, lambda page, name: succeeded(page, name) > before[name], "both to be measured again")
     exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 1, "both to be up")
 

@@ -52,6 +52,7 @@ class Twin(Table):
     """A table that the engine made. `rows` and `blocks` grow as it is filled; `lobs` are the bytes of each row's object."""
 
     comment: str | None = None
+    key: str = ""
     object_id: int = 0
     lobs: dict[int, int] = field(default_factory=dict)
     cache: str = "NO"
@@ -138,7 +139,7 @@ def _views(views: Views) -> None:
 
     @views.define(
         "ALL_INDEXES",
-        "TABLE_OWNER V128, TABLE_NAME V128, TABLESPACE_NAME V30, INDEX_TYPE V27",
+        "TABLE_OWNER V128, TABLE_NAME V128, TABLESPACE_NAME V30, INDEX_NAME V128, INDEX_TYPE V27",
         public=True,
         container_rows=False,
     )
@@ -148,6 +149,7 @@ def _views(views: Views) -> None:
                 "TABLE_OWNER": each.owner,
                 "TABLE_NAME": each.name,
                 "TABLESPACE_NAME": each.tablespace,
+                "INDEX_NAME": getattr(each, "key", f"SYS_{each.name}"),
                 "INDEX_TYPE": "NORMAL",
             }
 
@@ -374,6 +376,7 @@ def _create(call: Call, encrypted_columns: int) -> Answer:
     if database.table(owner, name, con_id) is not None:
         raise OraError(955)
     twin = Twin(owner, name, tablespace.name, con_id, rows=0, blocks=1, encrypted_columns=encrypted_columns)
+    twin.key = call.names["key"]
     twin.object_id = max([70_000, *(each.object_id for each in database.tables if isinstance(each, Twin))]) + 1
     database.tables.append(twin)
     if encrypted_columns:

@@ -24,7 +24,7 @@ from exporter.engines.base import Progress, Provisioned
 from exporter.engines.oracle.connection import Connection
 from exporter.engines.oracle.deadlines import Deadline
 from exporter.engines.oracle.identity import identify
-from exporter.engines.oracle.statements import Need, Statement, define
+from exporter.engines.oracle.statements import Need, Statement, define, is_plain
 from exporter.engines.oracle.tables import FoundTable, Tablespaces, find_table, tablespaces
 from exporter.engines.oracle.twins import CHUNK_ROWS, DROP, FILL_LOB, GATHER, INSERT, LOCK, MARK, Twins
 from exporter.engines.oracle.verification import ENDS, LOB_BYTES
@@ -93,12 +93,20 @@ def drop(connection: Connection, twins: Twins, deadline: Deadline) -> tuple[str,
     """
     found = {slot: find_table(connection, twins.schema, twins.name(slot), deadline) for slot in Slot}
     for slot, table in found.items():
-        if table is not None and not table.marked:
+        if table is not None and not _is_ours(connection, twins, slot, table, deadline):
             raise Blocked(f"the table {twins.table(slot)} is none that this exporter made; it is left as it is")
     there = [slot for slot, table in found.items() if table is not None]
     for slot in there:
         connection.execute(DROP.on(table=twins.table(slot)), timeout=deadline.step(_DDL_SECONDS))
     return tuple(twins.table(slot) for slot in there)
+
+
+def _is_ours(connection: Connection, twins: Twins, slot: Slot, found: FoundTable, deadline: Deadline) -> bool:
+    """By its comment; or, where a run was killed before it could write one, by the name of its key, and being empty."""
+    if found.marked or twins.key(slot) not in found.indexes:
+        return found.marked
+    row = connection.row(ENDS.on(table=twins.table(slot)), timeout=deadline.step(_STATEMENT_SECONDS))
+    return row is not None and row[1] is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +139,7 @@ class _Provisioning:
     def _find(self, slot: Slot) -> FoundTable | None:
         table = self.twins.table(slot)
         found = find_table(self.connection, self.twins.schema, self.twins.name(slot), self.deadline)
-        if found is not None and not found.marked:
+        if found is not None and not _is_ours(self.connection, self.twins, slot, found, self.deadline):
             raise Blocked(f"there is a table {table} that this exporter did not make; it is left as it is")
         if found is not None and found.complete and self._last(slot) != self.twins.rows:
             raise Blocked(
@@ -182,11 +190,12 @@ class _Provisioning:
 
     def _begin(self, slot: Slot, found: FoundTable | None) -> None:
         """A twin that says of itself that it is half-built."""
-        if found is not None:
+        if found is not None and found.marked:
             return
-        self._execute(self.twins.create(slot), _DDL_SECONDS)
+        if found is None:
+            self._execute(self.twins.create(slot), _DDL_SECONDS)
         self._execute(MARK[False].on(table=self.twins.table(slot)), _DDL_SECONDS)
-        if self.reader is not None:
+        if self.reader is not None and is_plain(self.reader.upper()):
             granted = GRANT_READ.on(table=self.twins.table(slot), reader=self.reader.upper())
             self._execute(granted, _DDL_SECONDS)
 

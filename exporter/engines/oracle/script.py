@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from exporter.domain.model import Phase, Slot
 from exporter.engines.oracle import heartbeat
 from exporter.engines.oracle.settings import Target
-from exporter.engines.oracle.statements import Need, Statement, every, quoted
+from exporter.engines.oracle.statements import Need, Statement, every, is_plain, quoted
 from exporter.engines.oracle.twins import CHUNK_ROWS, FILL_LOB, INSERT, MARK, Twins
 
 USER = "<account of the exporter>"
@@ -141,7 +141,7 @@ def _with(statement: Statement, *values: str) -> str:
 def _account(target: Target) -> str:
     """A name of unusual characters is left for the DBA to write."""
     name = (target.reader or target.user).upper()
-    return quoted(name) if re.fullmatch(r"[A-Z][A-Z0-9_$#]*", name) else USER
+    return quoted(name) if is_plain(name) else USER
 
 
 def _comments(lines: Iterable[str]) -> Iterator[str]:

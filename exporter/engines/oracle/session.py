@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from exporter.config.schema import PairSettings
-from exporter.domain.errors import Cancelled, ConnectFailed, DeadlineExceeded, TargetError
+from exporter.domain.errors import Blocked, Cancelled, ConnectFailed, DeadlineExceeded, TargetError
 from exporter.domain.model import Execution, Operation, PairFacts, Slot, TargetFacts, Work
 from exporter.domain.states import Activity, EncryptionState, StandbyState
 from exporter.engines.base import Prepared, Progress, Provisioned, StatementOutcome
@@ -35,6 +35,11 @@ from exporter.engines.oracle.twins import Twins
 from exporter.engines.oracle.verification import verify_pair
 
 REDISCOVER_SECONDS = 300.0
+
+_LOGIN = (
+    "twins in Oracle are made by a login that is named for it: add --user NAME and --password-file FILE of a DBA, or have"
+    " what `provision --print` prints run by one"
+)
 
 STILL_THERE = define("session.still_there", "SELECT 1 AS alive FROM dual", "connect")
 NO_SMART_SCAN = define("session.cell_offload_off", "ALTER SESSION SET CELL_OFFLOAD_PROCESSING = FALSE", "canary", ())
@@ -121,12 +126,15 @@ class Session:
 
     def provision(self, pair: PairSettings, progress: Progress, timeout: float) -> Provisioned:
         with self._call(timeout, "provision") as deadline:
+            if self._target.reader is None:
+                raise Blocked(_LOGIN)
             control, twins = self._controlled(deadline), self._twins(pair)
-            done = provision(control, twins, self._target.reader, progress, deadline)
+            reader = self._target.reader if self._target.reader.upper() != self._target.user.upper() else None
+            done = provision(control, twins, reader, progress, deadline)
             if not self._target.standbys:
                 return done
             space = twins.tablespace(Slot.B)
-            made = heartbeat.provision(control, twins.schema, space, self._target.reader, deadline)
+            made = heartbeat.provision(control, twins.schema, space, reader, deadline)
             return replace(done, made=(*done.made, *made))
 
     def drop(self, pair: PairSettings, timeout: float) -> tuple[str, ...]:

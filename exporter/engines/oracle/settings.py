@@ -199,8 +199,8 @@ class Target(ServerSettings, TargetSettings):
     """Schema (user) that owns the exporter's own tables, the only place where it writes. A DBA makes it; nobody logs in to it."""
     standbys: tuple[Standby, ...] = ()
     """The standby databases whose lag is measured."""
-    reader: Identifier | None = Field(None, examples=["TDE_EXPORTER"])
-    """Account that `provision` lets read the twins. Default: the account that is configured for measuring, when another one makes them."""
+    reader: User | None = Field(None, examples=["TDE_EXPORTER"])
+    """Account that measures the twins, when the command line names another one to make them: `provision` lets it read them. Default then: `user`. Twins are made in no other way."""
     driver: Literal["thin", "thick"] = "thin"
     """`thin` needs no client libraries. `thick` loads Oracle's, which speak native network encryption; one that is loaded serves all targets of its process, and nothing of it bounds a connect that hangs."""
     client_directory: Location | None = Field(None, examples=["/opt/oracle/instantclient"])

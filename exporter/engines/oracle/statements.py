@@ -105,9 +105,14 @@ def every() -> Mapping[str, Statement]:
 def quoted(name: str) -> str:
     """An identifier, part by part, for a statement. Raises ValueError for one that is not plain."""
     parts = name.split(".")
-    if len(parts) > 2 or not all(_IDENTIFIER.fullmatch(part) for part in parts):
+    if len(parts) > 2 or not all(map(is_plain, parts)):
         raise ValueError(f"not a plain identifier: {name!r}")
     return ".".join(f'"{part}"' for part in parts)
+
+
+def is_plain(name: str) -> bool:
+    """Whether a name is one that needs no quotes, as the dictionary has it: in upper case."""
+    return _IDENTIFIER.fullmatch(name) is not None
 
 
 def view(*names: str) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ LOBS = define(
 )
 INDEXES = define(
     "twins.indexes",
-    "SELECT tablespace_name FROM all_indexes WHERE table_owner = :1 AND table_name = :2 AND index_type = 'NORMAL'",
+    "SELECT tablespace_name, index_name FROM all_indexes WHERE table_owner = :1 AND table_name = :2 AND index_type = 'NORMAL'",
     "twins",
     needs=_OPEN,
     example=("SYS", "DUAL"),
@@ -84,6 +84,7 @@ class FoundTable:
     columns: Mapping[str, str]
     """Its encrypted columns, with their algorithms."""
     caches_lobs: bool
+    indexes: frozenset[str]
 
     @property
     def rows_per_block(self) -> float | None:
@@ -114,6 +115,7 @@ def find_table(connection: Connection, owner: str, name: str, deadline: Deadline
         object_id=None if found is None or found[0] is None else int(found[0]),
         columns={str(column): str(algorithm) for column, algorithm in columns},
         caches_lobs=any(lob[1] != "NO" for lob in lobs),
+        indexes=frozenset(str(index[1]) for index in indexes),
     )
 
 

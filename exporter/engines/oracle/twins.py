@@ -156,5 +156,8 @@ class Twins:
         """Makes a twin, empty; fails when there is a table of that name."""
         with_column = self.by_column and self.wants_encryption(slot)
         made = _WITH_COLUMN[self.pair.algorithm] if with_column else _PLAIN
-        key = f"{self.pair.name.upper()}_{'ENC' if slot is Slot.A else 'PLAIN'}_PK"
-        return made.on(table=self.table(slot), key=key, tablespace=self.tablespace(slot))
+        return made.on(table=self.table(slot), key=self.key(slot), tablespace=self.tablespace(slot))
+
+    def key(self, slot: Slot) -> str:
+        """Name of the primary key and of its index, which no table but a twin of ours has."""
+        return f"TDE_EXP_{self.pair.name.upper()}_{'E' if slot is Slot.A else 'P'}"

@@ -47,6 +47,8 @@ def target_of(server: Standin, folder: Path, *, user: str = "mon", password: str
         "user": user,
         "password": {"file": str(secret)},
         "schema": "tde",
+        # As the command line has it, when it names an account to make twins.
+        "reader": user,
         "pairs": (MAIN,),
     }
     return Target.model_validate({key: value for key, value in (values | more).items() if value is not None})

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from benchmarks import worlds
 from benchmarks.worlds import World
-from exporter.overhead.evidence import Name, for_bursts
+from exporter.overhead.evidence import Name, for_bursts, for_units
 from exporter.overhead.series_evidence import SeriesEvidence
+from exporter.overhead.units import UnitPoint
 
 THRESHOLD = 1.2
 DAY = 86400.0
@@ -178,6 +179,24 @@ def simulate(world: World, ratio: Callable[[float], float], days: float, seed: i
                 run.note(rule, minute.at)
         run.days = minutes / 1440
     return run
+
+
+def scans(
+    world: World, ratio: Callable[[float], float], days: float, seed: int, every: float, spread: float
+) -> Iterator[tuple[float, Name]]:
+    """When the detectors of units fire, where one scan of each side comes `every` so many seconds.
+
+    `spread` is what a unit of two ticks scatters by, beside what disturbs one side alone for longer.
+    """
+    random, evidence = np.random.default_rng(seed), SeriesEvidence(for_units())
+    path = worlds.path(world, round(days * DAY / worlds.TICK), random)
+    apart = path.shift[0] - path.shift[1]
+    step = round(every / worlds.TICK)
+    for place in range(0, path.ticks - step, 2 * step):
+        at = worlds.TICK * (place + step)
+        between = 0.5 * float(apart[place] + apart[place + step]) + spread * float(random.standard_normal())
+        for name in evidence.add_unit(UnitPoint(at, math.log(ratio(at)) + between, None)):
+            yield at, name
 
 
 def _p99(logs: Samples) -> float:

@@ -1,6 +1,6 @@
 """How honest the verdicts are: coverage of the intervals, false alarms in a month, and time to detection, by simulation.
 
-    python benchmarks/evidence.py [--long] [--only cost,coverage,levels,alarms,delays,critical] [--seed 1]
+    python benchmarks/evidence.py [--long] [--only cost,coverage,levels,alarms,delays,critical,units] [--seed 1]
 
 All rules of a table see the same samples, of the worlds in `worlds.py`. The short form takes a minute or two and shows
 the picture; the long one has 84 days in each cell and 40 runs for each delay. The naive rules are those that people
@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 
 from benchmarks import worlds
-from benchmarks.alarm_rules import DAY, RULES, Sequential, simulate, stream
+from benchmarks.alarm_rules import DAY, RULES, Sequential, scans, simulate, stream
 from benchmarks.interval_coverage import PERCENTS, hourly_blocks, in_the_long_run, of_an_hour
 from benchmarks.worlds import World
 from exporter.console import table
@@ -162,6 +162,34 @@ def critical(scale: Scale, seed: int) -> None:
     show("The critical threshold 2.0, tick by tick", ["true ratio", "alarms, or time to detection"], rows)
 
 
+def units(scale: Scale, seed: int) -> None:
+    """Operations that are measured once in a tick."""
+    rows = []
+    for every in (10.0, 60.0, 600.0):
+        cells = []
+        for ratio in (1.1, 1.15, 1.2):
+            fired = scans(worlds.MONTH, _always(ratio), scale.days, seed, every, 0.1)
+            cells.append(_number(30 * sum(name.threshold < 2.0 for _, name in fired) / scale.days))
+        for ratio, threshold in ((1.3, 1.2), (1.5, 1.2), (2.0, 1.2), (3.0, 2.0)):
+            found = [
+                next(
+                    (
+                        (at - _LEAD) / 60
+                        for at, name in scans(worlds.MONTH, _step(ratio), 2.0, seed + 100 + number, every, 0.1)
+                        if name.threshold == threshold and at > _LEAD
+                    ),
+                    math.inf,
+                )
+                for number in range(max(6, scale.runs // 2))
+            ]
+            cells.append(_delay(found))
+        rows.append((f"{every:.0f} s", *cells))
+        print(".", end="", flush=True)
+    header = ["a scan of each side every", *(f"alarms in 30 days at {ratio}" for ratio in ("1.10", "1.15", "1.20"))]
+    header += ["minutes to +30 %", "+50 %", "+100 %", "+200 %, threshold 2.0"]
+    show("Scans, judged by their units, which scatter by 10 %", header, rows)
+
+
 def _critical(world: World, ratio: Callable[[float], float], days: float, seed: int, *, last: bool) -> list[float]:
     """Minutes at which the critical detector fired: all of them, or the first after the lead."""
     sequential, fired = Sequential((99,), critical=2.0), []
@@ -201,6 +229,7 @@ SECTIONS: dict[str, Callable[[Scale, int], None]] = {
     "alarms": alarms,
     "delays": delays,
     "critical": critical,
+    "units": units,
 }
 
 

@@ -66,10 +66,10 @@ class Detector:
     """One question that is asked of one series, and how.
 
     `threshold` is the budget (1.2: 20 % more), `reference_ratio` what encrypted / plain is without encryption: 1.0 for
-    reference `plain`, the upper bound of what was measured before encryption for `baseline`. `block` is the length of a
-    block in seconds, 0 when each tick is one. `scale` multiplies the bets, `alarm` is the A at which the evidence
-    suffices. `units`: asked of AB+BA units rather than of samples. `boosts`: whether more samples
-    would help; those of a median are enough at any rate. `margin` is a natural logarithm on top of the threshold.
+    reference `plain`, the upper bound of what was measured before encryption for `baseline`. `margin` is a natural
+    logarithm on top of both. `block` is the length of a block in seconds, 0 when each tick is one. `scale` multiplies the
+    bets, `alarm` is the A at which the evidence suffices. `units`: asked of AB+BA units rather than of samples. `boosts`:
+    whether more samples would help; those of a median are enough at any rate.
     """
 
     percentile: int

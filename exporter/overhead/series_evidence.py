@@ -1,8 +1,8 @@
 """All detectors of one series, fed tick by tick: blocks, thresholds of the last hour, hold-offs, what a restart keeps.
 
 Cheap by keeping little: of the hour's samples only those near the percentile (`_Tail`) are at hand, taken anew from the
-window whenever it drops a block, and amended by each tick. Beyond the window itself a series takes about 5 KiB for its
-tails, and 4 bytes for each sample of the blocks that are open.
+window whenever it drops a block, and amended by each tick. Beyond the window itself that takes about 20 KiB for a series
+of 20 samples every ten seconds, most of it for the samples of the blocks that are open.
 """
 
 from __future__ import annotations

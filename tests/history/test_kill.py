@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import select
@@ -9,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 from exporter.domain.clock import SystemClock
@@ -87,14 +89,13 @@ def test_twenty_kills_lose_nothing_that_was_acknowledged(tmp_path: Path) -> None
             assert connection.execute("PRAGMA quick_check").fetchone()[0] == "ok"
             connection.close()
             history = History.open(path, 1e10, SystemClock())
-            counts: dict[float, int] = {}
-            for _, block in history.load_blocks(-1.0):
-                counts[block.start] = counts.get(block.start, 0) + 1
+            # Blocks this old are joined to hours now and then; each has an epoch of its own, and so stays apart.
+            counts = Counter(part.block.epoch for _, part in history.load_span(-1.0, math.inf))
             history.close()
 
             assert set(counts.values()) == {SERIES}  # All or none of each transaction.
             saved = len(counts)
-            assert list(counts) == [300.0 * n for n in range(saved)]
+            assert set(counts) == {f"e{n}" for n in range(saved)}
             # The last one may have been stored without being acknowledged any more.
             assert saved - 1 in (acknowledged, acknowledged + 1)
             number = saved

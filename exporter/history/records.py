@@ -78,6 +78,15 @@ class Records:
                 self._access.skip(f"an event of '{row[0]}'", error)
         return found
 
+    def untaken(self) -> set[str]:
+        """Ids of the events from which the daemon has not drawn its conclusions yet."""
+        return {str(key) for (key,) in self._access.query("SELECT id FROM events WHERE taken = 0")}
+
+    def taken(self, ids: Iterable[str]) -> None:
+        """The conclusions from these events are drawn."""
+        with self._access.transaction() as connection:
+            connection.executemany("UPDATE events SET taken = 1 WHERE id = ?", [(key,) for key in ids])
+
     def states(self, name: str) -> dict[StateKey, State]:
         """All states of one detector."""
         rows = self._access.query(

@@ -92,7 +92,8 @@ _HOURS_AND_EVENTS = (
         not_before REAL,
         kind TEXT NOT NULL,
         origin TEXT NOT NULL,
-        text TEXT NOT NULL
+        text TEXT NOT NULL,
+        taken INTEGER NOT NULL DEFAULT 0
     )
     """,
     "CREATE INDEX events_by_target ON events (target, at)",

@@ -13,7 +13,7 @@ against either side: which twin was encrypted later is only known later.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import stdev
 
@@ -99,6 +99,11 @@ class PairBaseline:
     note: str = ""
     id: int = 0
 
+    @property
+    def plain(self) -> bool:
+        """Whether both twins were still plain."""
+        return self.phase is Phase.AA
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -120,6 +125,16 @@ def freeze(stretches: Sequence[Stretch]) -> SeriesBaseline | None:
         return None
     sides = {variant: _side(groups, variant) for variant in Variant}
     return SeriesBaseline(sides, ratio, len(groups), sum(part.measured for part in held))
+
+
+def chosen(baselines: Iterable[PairBaseline]) -> PairBaseline | None:
+    """The baseline that a pair is compared with: what somebody froze wins over what was frozen for an event; of the
+    latter, what was measured before there was any encryption; then the newest."""
+    return max(
+        baselines,
+        key=lambda held: (not held.event, bool(held.event) and held.phase is Phase.AA, held.frozen, held.id),
+        default=None,
+    )
 
 
 def levels(blocks: Sequence[Block]) -> dict[Variant, dict[int, Level]]:

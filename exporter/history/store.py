@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from exporter.domain.clock import Clock
 from exporter.domain.errors import HistoryError
@@ -41,6 +41,25 @@ _LOAD_BLOCKS = (
     "FROM blocks JOIN series ON series.id = blocks.series WHERE (start, series) > (?, ?) "
     f"ORDER BY start, series LIMIT {_PAGE}"
 )
+
+
+class Rows(NamedTuple):
+    """How many rows there are of a kind, and from when to when (steady seconds)."""
+
+    number: int
+    oldest: float | None
+    newest: float | None
+
+
+class Info(NamedTuple):
+    """What a history holds."""
+
+    version: int
+    series: int
+    blocks: Rows
+    hours: Rows
+    events: int
+    baselines: int
 
 
 class History:
@@ -198,6 +217,18 @@ class History:
             with suppress(OSError):
                 total += self.path.with_name(self.path.name + part).stat().st_size
         return total
+
+    def info(self) -> Info:
+        """What it holds; reads an index for each table."""
+        ((version,),) = self._access.query("PRAGMA user_version")
+        blocks, hours = (
+            Rows(*self._access.query(f"SELECT count(*), min(start), max(start) FROM {table}")[0])
+            for table in ("blocks", "hours")
+        )
+        series, events, held = (
+            self._access.query(f"SELECT count(*) FROM {table}")[0][0] for table in ("series", "events", "baselines")
+        )
+        return Info(version, series, blocks, hours, events, held)
 
     def close(self) -> None:
         """Close the file; further calls raise HistoryError. May be called more than once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -21,6 +21,10 @@ from exporter.web.pages.landing import KeystoreRow, Landing, OverheadRow, PairRo
 from exporter.web.pages.standbys import StandbyRow
 
 
+MOST_EVENTS = 20
+"""Events on the page; the command line lists all."""
+
+
 def landing(view: View, started: float, now: float) -> Landing:
     """Everything on the page; computes no statistics. `started` and `now` are Unix times."""
     return Landing(
@@ -31,7 +35,7 @@ def landing(view: View, started: float, now: float) -> Landing:
         overhead=tuple(row for target in view.targets for pair in target.pairs for row in _overhead(target, pair)),
         standbys=tuple(row for target in view.targets for row in _standbys(target)),
         instances=tuple(row for target in view.targets for row in _instances(target)),
-        events=tuple(row for target in view.targets for row in _events(target)),
+        events=_events(view.targets),
         costs={(target.name, pair.name): _cost(target, pair) for target in view.targets for pair in target.pairs},
         problems=tuple(_problems(view)),
         noise=_noise(view),
@@ -104,9 +108,14 @@ def _instances(target: TargetView) -> Iterator[InstanceRow]:
         yield row
 
 
-def _events(target: TargetView) -> Iterator[EventRow]:
-    for event in target.events:
-        yield EventRow(target.name, event.at, event.kind.value, event.text, event.origin is Origin.DETECTED)
+def _events(targets: Iterable[TargetView]) -> tuple[EventRow, ...]:
+    """The newest of all targets."""
+    rows = [
+        EventRow(target.name, event.at, event.kind.value, event.text, event.origin is Origin.DETECTED)
+        for target in targets
+        for event in target.events
+    ]
+    return tuple(sorted(rows, key=lambda row: row.at, reverse=True)[:MOST_EVENTS])
 
 
 def _standbys(target: TargetView) -> Iterator[StandbyRow]:

@@ -27,7 +27,7 @@ def table(rows: tuple[EventRow, ...]) -> str:
     heads = "".join(f'<th scope="col">{name}</th>' for name in ("Target", "When", "Event", "What"))
     return (
         '<div class="card"><table><caption><b>Events</b><span>What the numbers must be read with, marked by an operator '
-        "or detected; the newest of each target.</span></caption>"
+        "or detected; the newest ones.</span></caption>"
         f"<thead><tr>{heads}</tr></thead><tbody>{''.join(map(_row, rows))}</tbody></table></div>"
     )
 

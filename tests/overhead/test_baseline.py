@@ -147,7 +147,10 @@ def test_the_widths_add_as_legs_of_a_right_triangle() -> None:
     now, before = Ratio(1.3, 1.3 / 1.03, 1.3 * 1.05, 100), Ratio(1.1, 1.1 / 1.04, 1.1 * 1.12, 200)
     found = divided(now, before)
     assert found is not None
+    assert found.estimate
     assert found.estimate == pytest.approx(1.3 / 1.1)
+    assert found.lower
+    assert found.upper
     assert math.log(found.estimate / found.lower) == pytest.approx(math.hypot(math.log(1.03), math.log(1.12)))
     assert math.log(found.upper / found.estimate) == pytest.approx(math.hypot(math.log(1.05), math.log(1.04)))
     assert found.samples == 100

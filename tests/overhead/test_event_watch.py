@@ -21,11 +21,10 @@ ACTIVITY = Activity(1000, 50, "block", "counter", 20.0, 3000, 4.0)
 def twins(
     a: bool | None = False, b: bool | None = False, phase: Phase = Phase.AA, algorithm: str = "AES256"
 ) -> PairFacts:
-    sides = [
-        TwinFacts(slot, encrypted, algorithm if encrypted else "", 10, digest="same", name=f"main_{slot}")
-        for slot, encrypted in ((Slot.A, a), (Slot.B, b))
-    ]
-    return PairFacts("main", phase, *sides)
+    def twin(slot: Slot, encrypted: bool | None) -> TwinFacts:
+        return TwinFacts(slot, encrypted, algorithm if encrypted else "", 10, digest="same", name=f"main_{slot}")
+
+    return PairFacts("main", phase, twin(Slot.A, a), twin(Slot.B, b))
 
 
 def kinds(events: list[Event]) -> list[EventKind]:

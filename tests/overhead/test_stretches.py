@@ -15,17 +15,16 @@ from exporter.overhead.units import UnitPoint
 START = 1_800_000_000.0
 
 
-def side(seed: int, samples: int = 20, **changes: object) -> BlockSide:
+def side(seed: int, decrypts: int | None = 7) -> BlockSide:
     sketch = LogSketch()
-    sketch.add(np.random.default_rng(seed).lognormal(-7, 0.3, samples))
-    values: dict[str, object] = {"cold": 2, "cpu_seconds": 0.5, "decrypts": 7, "encrypts": 0, "blocks_read": 3}
-    return BlockSide(samples, 1, sketch, **(values | changes))  # type: ignore[arg-type]
+    sketch.add(np.random.default_rng(seed).lognormal(-7, 0.3, 20))
+    return BlockSide(20, 1, sketch, 2, 0.5, decrypts, 0, 3)
 
 
-def block(number: int, epoch: str = "e1", units: int = 1, **changes: object) -> Block:
+def block(number: int, epoch: str = "e1", units: int = 1, decrypts: int | None = 7) -> Block:
     start = START + 300 * number
     points = tuple(UnitPoint(start + n, 0.1 * n, None if n % 2 else 0.2) for n in range(units))
-    return Block(start, epoch, side(number, **changes), side(number + 100), points)
+    return Block(start, epoch, side(number, decrypts), side(number + 100), points)
 
 
 def test_an_hour_has_all_samples_and_sums_of_its_blocks() -> None:

@@ -20,7 +20,6 @@ from exporter.web.pages.instances import InstanceRow
 from exporter.web.pages.landing import KeystoreRow, Landing, OverheadRow, PairRow, TargetRow
 from exporter.web.pages.standbys import StandbyRow
 
-
 MOST_EVENTS = 20
 """Events on the page; the command line lists all."""
 

@@ -132,23 +132,29 @@ class EventWatch:
         return found
 
     def activity(self, activity: Activity, at: float) -> list[Event]:
-        """Sums of the whole instance: where some fell and none grew, it was restarted."""
-        sums: dict[str, float] = {}
-        for name in ("cpu_seconds", "reads", "read_seconds", "decrypts", "encrypts"):
-            if (value := getattr(activity, name)) is not None:
-                kind = f"{name} {activity.decrypt_unit} {activity.decrypt_source}" if "crypts" in name else name
-                sums[kind] = float(value)
-        if not sums:
+        """Sums of the whole instance: where one fell that nobody can reset, it was restarted. Of those that an
+        administrator can reset, or that lose their part when a file is dropped, all must have fallen."""
+        firm, loose = _sums(activity)
+        if not firm and not loose:
             return []
         before = self._facts.get("sums")
-        self._facts["sums"] = _Fact(sums, at)
+        self._facts["sums"] = _Fact(firm | loose, at)
         self.changes += 1
+        if before is None:
+            return []
+        fell, rose = (
+            {
+                name
+                for name, value in (firm | loose).items()
+                if name in before.value and sign * value > sign * before.value[name]
+            }
+            for sign in (-1.0, 1.0)
+        )
+        if not (fell & firm.keys() or (fell and not rose)):
+            return []
         found: list[Event] = []
-        if before is not None:
-            steps = [value - before.value[kind] for kind, value in sums.items() if kind in before.value]
-            if any(step < 0 for step in steps) and not any(step > 0 for step in steps):
-                words = "the instance was restarted: its counters began anew"
-                self._event(found, "sums", EventKind.RESTART, at, before.read, words)
+        words = "the instance was restarted: its counters began anew"
+        self._event(found, "sums", EventKind.RESTART, at, before.read, words)
         return found
 
     def marked(self, event: Event) -> None:
@@ -233,6 +239,20 @@ class EventWatch:
             return
         self._newest[kind.value] = (source, at)
         found.append(Event(self._target, at, kind, words, pair=pair, before=last))
+
+
+def _sums(activity: Activity) -> tuple[dict[str, float], dict[str, float]]:
+    """Those that only a restart begins anew, and the others; by name and where they come from."""
+    firm: dict[str, float | None] = {"cpu_seconds": activity.cpu_seconds}
+    loose: dict[str, float | None] = {"read_seconds": activity.read_seconds}
+    # Where the time of reads is known, number and time come from statistics that can be reset.
+    reads = loose if activity.read_seconds is not None else firm
+    reads["reads" if reads is firm else "timed reads"] = activity.reads
+    counted = firm if activity.decrypt_source == "counter" else loose
+    for name in ("decrypts", "encrypts"):
+        counted[f"{name} {activity.decrypt_unit} {activity.decrypt_source}"] = getattr(activity, name)
+    known = ({name: float(value) for name, value in part.items() if value is not None} for part in (firm, loose))
+    return next(known), next(known)
 
 
 def _with(algorithm: str) -> str:

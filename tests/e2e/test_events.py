@@ -43,7 +43,7 @@ def encrypt_in_place(path, key: KeyFile) -> None:
     copy.rename(path)
 
 
-def plain_pair(small, **target) -> dict:
+def plain_pair(small, **target):
     return small(
         operations=["full_scan_cold"],
         pairs=[{"name": "phonebook", "rows": 20_000, "phase": "aa"}],
@@ -95,7 +95,7 @@ def test_what_an_operator_marks_is_on_the_page_within_seconds(daemon, small, tel
 def test_observations_can_be_taken_out_while_they_are_written(daemon, small, tell):
     exporter = daemon(small(operations=["full_scan"])).start().ready()
 
-    def rows() -> list[str]:
+    def rows():
         return tell(exporter, "history", "export").splitlines()[1:]
 
     exporter.until(lambda: exporter.total("tde_canary_runs_total") >= 4, "scans")

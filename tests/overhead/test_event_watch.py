@@ -174,13 +174,27 @@ def test_sums_that_fell_are_a_restart(watched: Watched) -> None:
     assert event.kind is EventKind.RESTART
 
 
+def test_a_young_instance_may_have_used_more_to_start_than_the_one_before(watched: Watched) -> None:
+    watched(Activity(0, 0, "block", "counter", 0.3, 400))
+    assert kinds(watched(Activity(0, 0, "block", "counter", 0.8, 300))) == [EventKind.RESTART]
+
+
+def test_where_nothing_else_is_known_all_sums_must_have_fallen(watched: Watched) -> None:
+    watched(Activity(reads=1000, read_seconds=3.0, decrypts=40, decrypt_source="proxy"))
+    assert watched(Activity(reads=900, read_seconds=3.1, decrypts=30, decrypt_source="proxy")) == []
+    found = watched(Activity(reads=9, read_seconds=0.1, decrypts=0, decrypt_source="proxy"))
+    assert kinds(found) == [EventKind.RESTART]
+
+
 @pytest.mark.parametrize(
     "later",
     [
         Activity(),
         Activity(5, 5, "value", "proxy"),
-        # One counter was reset by somebody; the instance ran on.
+        # One statistic was reset by somebody; the instance ran on.
         Activity(1100, 60, "block", "counter", 21.0, 0, 0.0),
+        # The time of reads can be read no more: the number of reads comes from elsewhere now.
+        Activity(1000, 50, "block", "counter", 20.0, 5),
         ACTIVITY,
     ],
 )

@@ -8,10 +8,18 @@ import pytest
 
 from exporter.config.schema import Settings
 from exporter.domain.clock import SystemClock
-from exporter.domain.events import EventKind
+from exporter.domain.events import Event, EventKind
 from exporter.domain.model import Operation, Phase, Slot, Variant
 from exporter.overhead.event_watch import EventWatch
-from exporter.probing.messages import ActivityRead, PairChecked, StateRead, TargetReached, TickDone
+from exporter.probing.messages import (
+    ActivityRead,
+    CollectorDone,
+    PairChecked,
+    StateRead,
+    TargetReached,
+    TickDone,
+    ToParent,
+)
 from exporter.probing.rounds import Rounds
 from exporter.probing.turnstile import Turnstile
 from tests.engines.mysql_protocol.canary_targets import target_of
@@ -22,8 +30,9 @@ class Watched:
     """The rounds of a target, and the events in what they say."""
 
     def __init__(self, target) -> None:
-        self.watch, self.events = EventWatch("db"), []
-        self.said, self._now = [], 1000.0
+        self.watch, self._now = EventWatch("db"), 1000.0
+        self.events: list[Event] = []
+        self.said: list[ToParent] = []
         settings = Settings(targets=(target,))
         self.rounds = Rounds(settings, target, Turnstile(), self._hear, SystemClock(), random.Random(1))
 
@@ -55,14 +64,19 @@ class Watched:
         return [message.tick for message in self.said if isinstance(message, TickDone)][-1]
 
 
-@pytest.fixture
-def watched(database, tmp_path):
-    twins = twins_on(database, phase=Phase.AA)
-    control = session(database)
+def plain_only(server, folder) -> Watched:
+    """A target with a pair of plain twins on a server."""
+    twins = twins_on(server, phase=Phase.AA)
+    control = session(server)
     make(control, twins)
     control.close()
     pairs = ({"name": "main", "rows": twins.rows, "phase": "aa"},)
-    made = Watched(target_of(database, tmp_path, schema=SCHEMA, pairs=pairs, operations=(Operation.POINT_SELECT,)))
+    return Watched(target_of(server, folder, schema=SCHEMA, pairs=pairs, operations=(Operation.POINT_SELECT,)))
+
+
+@pytest.fixture
+def watched(database, tmp_path):
+    made = plain_only(database, tmp_path)
     yield made
     made.rounds.close()
 
@@ -90,3 +104,30 @@ def test_a_twin_that_is_encrypted_where_it_stands_is_the_enablement(database, wa
     watched.rounds.close()
     watched.look(2)
     assert len(watched.events) == 1
+
+
+def test_a_server_without_any_keystore_is_measured(make_mysql, tmp_path) -> None:
+    watched = plain_only(make_mysql(component=False), tmp_path)
+    try:
+        watched.look(3)
+        assert (watched.facts.valid, watched.facts.found) == (True, Phase.AA), watched.facts.problem
+        assert watched.tick.dropped is None
+        assert watched.events == []
+        reasons = [message.reason for message in watched.said if isinstance(message, CollectorDone)]
+        assert set(reasons) == {None}
+    finally:
+        watched.rounds.close()
+
+
+def test_a_restart_of_the_server_is_seen_in_its_sums(make_mariadb, tmp_path) -> None:
+    server = make_mariadb("11.8")
+    watched = plain_only(server, tmp_path)
+    try:
+        watched.look(3)
+        assert watched.events == []
+        watched.rounds.close()
+        server.restart()
+        watched.look(3)
+        assert [event.kind for event in watched.events] == [EventKind.RESTART]
+    finally:
+        watched.rounds.close()

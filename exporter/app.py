@@ -7,6 +7,7 @@ import os
 import threading
 
 from exporter import __version__
+from exporter.chronicle import Chronicle
 from exporter.config.schema import Settings
 from exporter.console import Progress, tell
 from exporter.domain.clock import Clock
@@ -25,6 +26,8 @@ from exporter.troubles import Troubles
 from exporter.web.routes import AppState
 from exporter.web.server import WebServer, bind
 
+STEP_SECONDS = 1.0
+"""What an operator writes into the history (marks, baselines) is seen this soon."""
 SAVE_SECONDS = 10.0
 SAVED_WITHIN = 1.0
 PAGE_STALE = 60.0
@@ -59,6 +62,7 @@ class App:
             self._socket.close()
             raise
         self.ledger = Ledger(settings, clock)
+        self.chronicle = Chronicle(settings, self.history, self.ledger, clock, self._history_failed)
         self._restore()
         self.renderer = Renderer(self._view, clock, settings.web.max_series, PAGE_STALE)
         self.supervisor = Supervisor(settings, clock, self._deliver, self._up_changed, self._wants_snapshot)
@@ -100,6 +104,8 @@ class App:
     # -- what arrives ---------------------------------------------------------------------------------
 
     def _deliver(self, process: int, message: ToParent) -> None:
+        # First the events: what changed is not mixed with what was before.
+        self.chronicle.hear(message)
         self.ledger.apply(message, process)
         self.renderer.changed()
         match message:
@@ -151,6 +157,7 @@ class App:
 
     def _restore(self) -> None:
         try:
+            self.chronicle.restore()
             for key, block in self.history.load_blocks(self._clock.steady() - 3600.0):
                 self.ledger.restore(key, block)
             for target in self.settings.targets:
@@ -162,9 +169,12 @@ class App:
         self.ledger.state_errors(self.history.errors)
 
     def _keep_history(self) -> None:
-        pruned = self._clock.monotonic()
-        while not self._stop.wait(SAVE_SECONDS):
-            self._save_blocks()
+        pruned = saved = self._clock.monotonic()
+        while not self._stop.wait(STEP_SECONDS):
+            if self._clock.monotonic() - saved >= SAVE_SECONDS or self.chronicle.freezes:
+                saved = self._clock.monotonic()
+                self._save_blocks()
+            self.chronicle.step()
             if self._clock.monotonic() - pruned > PRUNE_SECONDS:
                 pruned = self._clock.monotonic()
                 try:
@@ -173,6 +183,7 @@ class App:
                     self._history_failed(error)
         self._probed.wait()
         self._save_blocks()
+        self.chronicle.close()
         self.history.close()
 
     def _save_blocks(self) -> None:
@@ -182,6 +193,7 @@ class App:
         try:
             if self.history.begin_anew_if_gone():
                 news = list(blocks.values())
+                self.chronicle.write_anew()
             self.history.save_blocks(news)
             self._saved = {place: block for place, (_, block) in blocks.items()}
             self.ledger.state_size(self.history.size_bytes())

@@ -1,4 +1,4 @@
-"""The front door: run, check, once, targets, and the commands about twins. Every problem of the operator's is one line and exit code 1."""
+"""The front door: run, check, once, targets, and the commands about twins, records and baselines. Every problem of the operator's is one line and exit code 1."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 
-from exporter import __version__, choice, logs, selftest, twin_commands
+from exporter import __version__, baseline_commands, choice, logs, record_commands, selftest, twin_commands
 from exporter.config.secrets import redact
 from exporter.console import Progress, forget, table, use_plain_letters
 from exporter.domain.clock import SystemClock
@@ -142,7 +142,9 @@ def once(arguments: argparse.Namespace) -> int:
     finally:
         progress.done()
         rounds.close()
-    rows = summarise(snapshot, target.certifying)
+    # What was found decides: a pair that was to be certified may be encrypted by now.
+    encrypted = {name for name, found in checked.items() if not found.certifying}
+    rows = summarise(snapshot, target.certifying - encrypted)
     if arguments.json:
         print(json.dumps(snapshot_dict(snapshot, rows), indent=2))
     else:
@@ -193,6 +195,8 @@ def _parser() -> argparse.ArgumentParser:
     add("targets", targets, "list the configured targets, their pairs and operations")
     twin_commands.add_to(add)
     selftest.add_to(add)
+    record_commands.add_to(add, common)
+    baseline_commands.add_to(add, common)
     return parser
 
 

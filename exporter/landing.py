@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from exporter.domain.events import Origin
 from exporter.domain.model import Variant
 from exporter.domain.states import LagKind, StandbyState
 from exporter.exposition.view import PairView, SeriesView, TargetView, View
@@ -14,9 +15,13 @@ from exporter.overhead.cost import tightest
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.windows import SeriesSummary
 from exporter.overhead.words import Word
+from exporter.web.pages.events import EventRow
 from exporter.web.pages.instances import InstanceRow
 from exporter.web.pages.landing import KeystoreRow, Landing, OverheadRow, PairRow, TargetRow
 from exporter.web.pages.standbys import StandbyRow
+
+MOST_EVENTS = 20
+"""Events on the page; the command line lists all."""
 
 
 def landing(view: View, started: float, now: float) -> Landing:
@@ -29,6 +34,7 @@ def landing(view: View, started: float, now: float) -> Landing:
         overhead=tuple(row for target in view.targets for pair in target.pairs for row in _overhead(target, pair)),
         standbys=tuple(row for target in view.targets for row in _standbys(target)),
         instances=tuple(row for target in view.targets for row in _instances(target)),
+        events=_events(view.targets),
         costs={(target.name, pair.name): _cost(target, pair) for target in view.targets for pair in target.pairs},
         problems=tuple(_problems(view)),
         noise=_noise(view),
@@ -101,6 +107,16 @@ def _instances(target: TargetView) -> Iterator[InstanceRow]:
         yield row
 
 
+def _events(targets: Iterable[TargetView]) -> tuple[EventRow, ...]:
+    """The newest of all targets."""
+    rows = [
+        EventRow(target.name, event.at, event.kind.value, event.text, event.origin is Origin.DETECTED)
+        for target in targets
+        for event in target.events
+    ]
+    return tuple(sorted(rows, key=lambda row: row.at, reverse=True)[:MOST_EVENTS])
+
+
 def _standbys(target: TargetView) -> Iterator[StandbyRow]:
     """One row for each standby, or for each of its replication channels."""
     for standby in target.standbys:
@@ -130,9 +146,13 @@ def _pair_words(pair: PairView) -> str:
         return ""
     if pair.facts.problem:
         return pair.facts.problem
+    baseline = pair.baseline_words
+    if pair.baseline is not None:
+        frozen = f"baseline of {formats.clock(pair.baseline.frozen)}"
+        baseline = f"{frozen} ({baseline})" if baseline else frozen
     algorithm = pair.facts.a.algorithm or pair.facts.b.algorithm
     rows = pair.facts.a.rows
-    parts = [algorithm, "" if rows is None else f"{formats.count(rows)} rows each"]
+    parts = [algorithm, "" if rows is None else f"{formats.count(rows)} rows each", baseline]
     return ", ".join(part for part in parts if part)
 
 
@@ -147,7 +167,14 @@ def _overhead(target: TargetView, pair: PairView) -> Iterator[OverheadRow]:
             row = _from_snapshot(target, snapshot)
         else:
             row = OverheadRow(target.name, pair.name, series.operation.value, word=Word.NO_DATA)
-        yield replace(row, rate=_rate(series))
+        yield replace(row, rate=_rate(series), since=_since_baseline(series))
+
+
+def _since_baseline(series: SeriesView) -> str:
+    """How the median compares with the baseline, corrected for what both twins suffered."""
+    adjusted = None if series.compared is None else series.compared.adjusted.get(50)
+    words = formats.with_interval(adjusted)
+    return "" if words == formats.UNKNOWN else f"{words} since the baseline"
 
 
 def _cost(target: TargetView, pair: PairView) -> str:

@@ -94,7 +94,7 @@ class PairSettings(Strict):
     name: Name
     """Name of the pair; the label `pair` of its metrics."""
     phase: Phase = Phase.ENABLED
-    """`enabled`: one of the twins is encrypted. `aa`: both are still plain, to certify that the twins are alike before encryption is enabled."""
+    """`enabled`: one of the twins is encrypted. `aa`: both are still plain, to certify that the twins are alike before encryption is enabled; when one of them is encrypted later, that is noticed."""
 
 
 class StandbySettings(Strict):
@@ -171,7 +171,7 @@ class HistorySettings(Strict):
     path: Location | None = Field(None, examples=["/var/lib/tde-exporter/history.db"])
     """SQLite file of the history. Default: `history.db` in the state directory."""
     retention: Duration = Field(14 * 86400.0, ge=3600, le=3660 * 86400.0)
-    """How long observations, aggregated per 5 minutes, are kept."""
+    """How long observations are kept: per 5 minutes for a day, then per hour. Events and baselines stay."""
 
 
 class ProbeSettings(Strict):

@@ -39,7 +39,11 @@ class Slot(StrEnum):
 
 
 class Phase(StrEnum):
-    """What a pair is meant to be: `aa` both plain (to certify the twins), `enabled` one of them encrypted."""
+    """What a pair is meant to be: `aa` both plain (to certify the twins), `enabled` one of them encrypted.
+
+    What it is found to be decides (`PairFacts.found`): a pair that is configured as `aa` may become encrypted where it
+    stands, for that is what it waits for; one that is configured as `enabled` must not be plain.
+    """
 
     AA = "aa"
     ENABLED = "enabled"
@@ -275,9 +279,21 @@ class PairFacts:
         return self.a if slot is Slot.A else self.b
 
     @property
+    def found(self) -> Phase | None:
+        """The phase by what the objects are; None when they do not tell, or match none."""
+        states = {self.a.encrypted, self.b.encrypted}
+        return Phase.AA if states == {False} else Phase.ENABLED if states == {True, False} else None
+
+    @property
+    def certifying(self) -> bool:
+        """Whether both twins are plain, and meant to be for now."""
+        return self.phase is Phase.AA and self.found is not Phase.ENABLED
+
+    @property
     def attribution(self) -> dict[Variant, Slot] | None:
-        """Which slot is which side; None when the objects do not tell. In phase `aa`, slot `a` plays encrypted."""
-        if self.phase is Phase.AA and self.a.encrypted is False and self.b.encrypted is False:
+        """Which slot is which side; None when the objects do not tell. While both are plain in phase `aa`, slot `a`
+        plays encrypted."""
+        if self.phase is Phase.AA and self.found is Phase.AA:
             return {Variant.ENCRYPTED: Slot.A, Variant.PLAIN: Slot.B}
         if self.a.encrypted is None or self.b.encrypted is None or self.a.encrypted == self.b.encrypted:
             return None
@@ -296,8 +312,9 @@ class PairFacts:
             if None not in states:
                 found = "both are encrypted" if True in states else "neither is encrypted"
             return f"one twin must be encrypted and the other plain, but {found}"
-        if self.phase is Phase.AA and states != {False}:
-            return "phase aa wants both twins plain, but one is encrypted or unknown"
+        if self.phase is Phase.AA and self.found is None:
+            found = "both are encrypted" if states == {True} else "the state of one is unknown"
+            return f"phase aa wants both twins plain, or one of them by now encrypted, but {found}"
         if self.a.digest is None or self.a.digest != self.b.digest:
             return "the twins do not hold the same data"
         return ""

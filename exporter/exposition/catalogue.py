@@ -27,6 +27,7 @@ class Section(StrEnum):
     EXPORTER = "The exporter itself"
     PAIR = "Twin pairs"
     OVERHEAD = "Overhead"
+    BASELINE = "Baselines and events"
     ENCRYPTION = "Encryption state"
     INSTANCE = "Instance"
     STANDBY = "Standbys"
@@ -112,6 +113,14 @@ _ENTRIES = (
     Metric("tde_decrypt_cost_seconds", Kind.GAUGE, Section.OVERHEAD, "CPU time that decrypting one block or value costs, over the last hour: the CPU that the encrypted twin takes more than the plain one, per decrypt. It assumes that the twins differ in nothing else; operations that also encrypt are left out, and of the others the one with the narrowest interval is shown.", (*_PAIR, "unit"), "seconds"),
     Metric("tde_decrypt_cost_seconds_lower", Kind.GAUGE, Section.OVERHEAD, "Lower bound of the two-sided 95 % interval of tde_decrypt_cost_seconds; below 0 no cost has been shown.", (*_PAIR, "unit"), "seconds"),
     Metric("tde_decrypt_cost_seconds_upper", Kind.GAUGE, Section.OVERHEAD, "Upper bound of the two-sided 95 % interval of tde_decrypt_cost_seconds.", (*_PAIR, "unit"), "seconds"),
+    # -- baselines and events ----------------------------------------------------------------------------
+    Metric("tde_baseline_timestamp_seconds", Kind.GAUGE, Section.BASELINE, "When the baseline that a pair is compared with was frozen, Unix time; absent where there is none.", _PAIR, "seconds"),
+    Metric("tde_baseline_overhead_ratio", Kind.GAUGE, Section.BASELINE, "Encrypted now / encrypted in the baseline, adjusted by the plain twin (difference in differences): what both twins suffered cancels. 1: nothing changed since then; with a baseline of two plain twins, what encryption costs, corrected for what the twins differ by.", _RATIO, "ratio"),
+    Metric("tde_baseline_overhead_ratio_lower", Kind.GAUGE, Section.BASELINE, "Lower bound of the two-sided 95 % interval of tde_baseline_overhead_ratio.", _RATIO, "ratio"),
+    Metric("tde_baseline_overhead_ratio_upper", Kind.GAUGE, Section.BASELINE, "Upper bound of the two-sided 95 % interval of tde_baseline_overhead_ratio.", _RATIO, "ratio"),
+    Metric("tde_baseline_raw_ratio", Kind.GAUGE, Section.BASELINE, "Encrypted now / encrypted in the baseline without the adjustment: holds everything that changed since then, the workload above all.", _RATIO, "ratio"),
+    Metric("tde_baseline_latency_seconds", Kind.GAUGE, Section.BASELINE, "Frozen percentile of the time of canary queries, within 1.1 %. While both twins were plain, of the twin that is the encrypted one now.", (*_SIDE, "percentile"), "seconds"),
+    Metric("tde_event_timestamp_seconds", Kind.GAUGE, Section.BASELINE, "When something happened to the target, marked by an operator or detected: the newest 20, of restarts and others the newest 5. event is its id; tde-exporter events list has the text.", (*_TARGET, "event", "kind"), "seconds"),
     # -- encryption state --------------------------------------------------------------------------------
     Metric("tde_keystore_state", Kind.GAUGE, Section.ENCRYPTION, "State of the keystore: 1 for the state it is in, 0 for the others.", (*_TARGET, "keystore", "state")),
     Metric("tde_keystore_info", Kind.INFO, Section.ENCRYPTION, "Facts about the keystore; raw is the engine's own word, seen_from the vantage.", (*_TARGET, "keystore", "type", "mode", "raw", "seen_from")),

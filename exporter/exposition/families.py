@@ -152,6 +152,9 @@ def _put_target(sheet: Sheet, target: TargetView) -> None:
         _put_standby(sheet.bound(standby=standby.name), standby)
     for pair in target.pairs:
         _put_pair(sheet.bound(pair=pair.name), pair, target.facts)
+        _put_baseline(sheet.bound(pair=pair.name), pair)
+    for event in target.events:
+        sheet.put("tde_event_timestamp_seconds", event.at, event=event.id, kind=event.kind.value)
 
 
 def _put_collector(sheet: Sheet, collector: CollectorView) -> None:
@@ -254,7 +257,7 @@ def _put_twins(sheet: Sheet, facts: PairFacts, target: TargetFacts | None) -> No
             "tde_pair_info",
             1,
             scope=target.scope,
-            phase=facts.phase.value,
+            phase=(facts.found or facts.phase).value,
             algorithm=twins[Variant.ENCRYPTED].algorithm if twins else "",
             clock=target.clock,
             cpu_source=target.cpu_source,
@@ -306,6 +309,25 @@ def _put_ratio(sheet: Sheet, name: str, ratio: Ratio | None) -> None:
         sheet.put(name, ratio.estimate)
         sheet.put(f"{name}_lower", ratio.lower)
         sheet.put(f"{name}_upper", ratio.upper)
+
+
+def _put_baseline(sheet: Sheet, pair: PairView) -> None:
+    """What was frozen of a pair, and how now compares with it."""
+    if pair.baseline is not None:
+        sheet.put("tde_baseline_timestamp_seconds", pair.baseline.frozen)
+    for series in pair.series:
+        operation = sheet.bound(operation=series.operation.value)
+        if series.baseline is not None:
+            for variant, side in series.baseline.sides.items():
+                for percentile, level in side.levels.items():
+                    labels = {"variant": variant.value, "percentile": str(percentile)}
+                    operation.put("tde_baseline_latency_seconds", level.seconds, **labels)
+        if series.compared is None:
+            continue
+        for percentile, ratio in series.compared.adjusted.items():
+            _put_ratio(operation.bound(window=WINDOW, percentile=str(percentile)), "tde_baseline_overhead_ratio", ratio)
+        for percentile, ratio in series.compared.raw.items():
+            operation.put("tde_baseline_raw_ratio", ratio.estimate, window=WINDOW, percentile=str(percentile))
 
 
 def samples_of(families: Iterable[Metric]) -> int:

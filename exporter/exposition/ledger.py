@@ -11,6 +11,7 @@ from types import MappingProxyType
 from exporter import __version__
 from exporter.config.schema import Settings
 from exporter.domain.clock import Clock
+from exporter.domain.events import Event
 from exporter.domain.model import SeriesKey, Snapshot, TargetFacts
 from exporter.exposition.catalogue import LATENESS_BUCKETS, NOISE_BUCKETS
 from exporter.exposition.counters import Histogram
@@ -19,6 +20,7 @@ from exporter.exposition.screening import count, screened_snapshot
 from exporter.exposition.statistics import Statistics
 from exporter.exposition.target_book import TargetBook
 from exporter.exposition.view import ExporterView, View
+from exporter.overhead.baseline import PairBaseline
 from exporter.overhead.snapshot import SnapshotRow, summarise
 from exporter.overhead.windows import Block
 from exporter.probing.messages import (
@@ -115,6 +117,24 @@ class Ledger:
             if snapshot.target in self._books:
                 self._snapshots[snapshot.target] = screened_snapshot(snapshot)[0]
 
+    def set_events(self, target: str, events: Iterable[Event]) -> None:
+        """All events of a target that are known; the newest are shown."""
+        with self._lock:
+            if book := self._books.get(target):
+                book.baselines.set_events(events)
+
+    def set_baselines(self, target: str, baselines: Iterable[PairBaseline]) -> None:
+        """All baselines of a target."""
+        with self._lock:
+            if book := self._books.get(target):
+                book.baselines.set_baselines(baselines)
+
+    def open_epoch(self, target: str, event: str) -> None:
+        """From now on nothing is mixed with what was measured before that event (its id)."""
+        with self._lock:
+            if book := self._books.get(target):
+                book.epoch_event = event
+
     def state_size(self, size: int) -> None:
         """Size of the history on disk in bytes."""
         with self._lock:
@@ -140,7 +160,9 @@ class Ledger:
             return ()
         if cached is not None and cached[0] is snapshot:
             return cached[1]
-        rows = summarise(snapshot, self._books[target].settings.certifying)
+        with self._lock:
+            certifying = self._books[target].certifying
+        rows = summarise(snapshot, certifying)
         with self._lock:
             self._rows[target] = (snapshot, rows)
         return rows
@@ -156,9 +178,12 @@ class Ledger:
         summaries = self._statistics.summaries()
         rows = {target: self.snapshot_rows(target) for target in self._books}
         with self._lock:
+            wanted = [key for book in self._books.values() for key in book.baselines.wanted]
+        levels = self._statistics.levels(wanted)
+        with self._lock:
             now = self._clock.monotonic()
             targets = tuple(
-                book.view(now, summaries, rows[name], self._taken(name)) for name, book in self._books.items()
+                book.view(now, summaries, rows[name], self._taken(name), levels) for name, book in self._books.items()
             )
             return View(self._clock.wall(), targets, self._exporter_view(now))
 
@@ -175,6 +200,8 @@ class Ledger:
                 book.failed(message)
             case PairChecked():
                 book.pair_checked(message, now)
+                name = message.facts.pair
+                self._statistics.certifying(book.settings.name, name, name in book.certifying)
             case StateRead():
                 book.state_read(message, now)
             case ActivityRead():

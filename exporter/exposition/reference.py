@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from exporter.domain.errors import Reason
+from exporter.domain.events import EventKind
 from exporter.domain.states import KeystoreState, LagKind
 from exporter.exposition.catalogue import CATALOGUE, WINDOW, Kind, Metric, Section
 from exporter.overhead.two_level import DEFAULT_TAU
@@ -27,6 +28,8 @@ is rendered when something changed. OpenMetrics and the older text format are se
   gauges of a target are absent at once, `tde_target_up` too: nobody knows.
 - **Overhead exists only while its pair is valid** (`tde_pair_valid` is 1), and starts anew when something
   changed that must not be mixed: another key, another algorithm, other data.
+- **Against a baseline.** `tde_baseline_overhead_ratio` compares with what was frozen before something changed;
+  [baselines.md](baselines.md) says how. Without a baseline it is absent, and the comparison of the twins stands alone.
 - **A ratio comes with its interval.** `_lower` and `_upper` are the two-sided 95 % interval. It allows for two
   things: how well this window knows its own ratio, and how much ratios differ from one window or start to the
   next (a standard deviation of {100 * DEFAULT_TAU:g} % is assumed). A ratio whose lower bound is not above 1 has not been
@@ -53,14 +56,15 @@ is rendered when something changed. OpenMetrics and the older text format are se
 | `variant` | `encrypted` or `plain`: what verification found, whatever the configuration says |
 | `percentile` | {", ".join(f"`{percentile}`" for percentile in PERCENTILES)}; ratios of operations measured one query a tick have `50` only |
 | `window` | `{WINDOW}` |
-| `phase` | of a canary query: `execute`, `fetch`, `commit`; in `tde_pair_info`: `aa` (both twins still plain), `enabled` |
+| `phase` | of a canary query: `execute`, `fetch`, `commit`; in `tde_pair_info`, as found: `aa` (both twins still plain), `enabled` |
 | `reason` | {", ".join(f"`{reason.value}`" for reason in Reason)}; for skipped runs {", ".join(f"`{cause}`" for cause in SKIP_REASONS)} |
 | `unit`, `source` | what is counted (`block`, `value`), and whether the engine counts it (`counter`) or it is derived (`proxy`) |
 | `state` | of a keystore: {", ".join(f"`{state.value}`" for state in KeystoreState)}, all always present; of objects: `encrypted`, `plain`, `pending`, `in_progress`, `unknown` |
 | `budget` | {", ".join(f"`{budget}`" for budget in BUDGETS)} |
 | `collector` | {", ".join(f"`{collector}`" for collector in COLLECTORS)} |
 | `standby` | configured name of the standby |
-| `kind` | of a lag: {", ".join(f"`{kind.value}`" for kind in LagKind)}; of objects: what is counted, such as `database`; of what lies in the clear: `index`, `materialized_view`, `lob`, `temp`, `log` |
+| `event` | id of an event; the same event always has the same |
+| `kind` | of an event: {", ".join(f"`{kind.value}`" for kind in EventKind)}; of a lag: {", ".join(f"`{kind.value}`" for kind in LagKind)}; of objects: what is counted, such as `database`; of what lies in the clear: `index`, `materialized_view`, `lob`, `temp`, `log` |
 | `channel` | replication channel of a standby, only where it has a name; the others have no such label |
 | `object` | what is being converted, by the name that the database gives it |
 | `thread` | number of the log thread; `1` where the database writes one log |

@@ -10,11 +10,17 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from exporter.domain.clock import Clock
-from exporter.domain.model import Phase, SeriesKey, Tick
+from exporter.domain.model import Phase, SeriesKey, Tick, Variant
+from exporter.overhead.baseline import Level, levels
 from exporter.overhead.windows import Block, SeriesSummary, SeriesWindow
+
+Levels = Mapping[Variant, Mapping[int, Level]]
+"""Percentiles of either side with their errors."""
+
+BLOCK = 300.0
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +36,21 @@ OLDEST_SUMMARY = 60.0
 
 class _Series:
     def __init__(self, certifying: bool) -> None:
-        self.certifying = certifying
+        self.certifying = self.judged_certifying = certifying
         self.window = SeriesWindow()
         self.waiting: deque[tuple[Tick, float]] = deque()
         self.summary: SeriesSummary | None = None
         self.changed = False
         self.made = float("-inf")
+        self.levels: tuple[tuple[tuple[str, float], ...], Levels] = ((), {})
+
+    def level(self, now: float) -> Levels:
+        """The levels of the closed blocks, made anew when another one closed."""
+        closed = [block for block in self.window.blocks() if block.start + BLOCK <= now]
+        of = tuple((block.epoch, block.start) for block in closed)
+        if self.levels[0] != of:
+            self.levels = (of, levels(closed))
+        return self.levels[1]
 
     def drain(self) -> None:
         while self.waiting:
@@ -86,10 +101,25 @@ class Statistics:
                 now = self._clock.monotonic()
                 if now - begun > MOST_SECONDS:
                     break
-                if series.changed or (series.summary is not None and now - series.made >= OLDEST_SUMMARY):
-                    series.summary = series.window.summary(self._clock.steady(), certifying=series.certifying)
+                anew = series.changed or series.judged_certifying is not series.certifying
+                if anew or (series.summary is not None and now - series.made >= OLDEST_SUMMARY):
+                    series.judged_certifying = certifying = series.certifying
+                    series.summary = series.window.summary(self._clock.steady(), certifying=certifying)
                     series.changed, series.made = False, now
             return {key: series.summary for key, series in self._series.items() if series.summary is not None}
+
+    def certifying(self, target: str, pair: str, certifying: bool) -> None:
+        """Whether both twins of a pair are plain now: then its series have no verdict. Waits for nobody."""
+        for key, series in self._series.items():
+            if (key.target, key.pair) == (target, pair):
+                series.certifying = certifying
+
+    def levels(self, keys: Iterable[SeriesKey]) -> dict[SeriesKey, Levels]:
+        """What the closed blocks of some series say about each side for itself."""
+        with self._lock:
+            self._drain()
+            now = self._clock.steady()
+            return {key: self._series[key].level(now) for key in keys if key in self._series}
 
     def _drain(self) -> None:
         for series in self._series.values():

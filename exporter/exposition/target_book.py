@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from exporter.config.schema import Settings, TargetSettings
@@ -24,12 +25,15 @@ from exporter.domain.model import (
 )
 from exporter.domain.states import EncryptionState
 from exporter.exposition.activity import ActivityBook
+from exporter.exposition.baselines import BaselineBook
 from exporter.exposition.budgets import BudgetBook
 from exporter.exposition.counters import SideCounts
 from exporter.exposition.facts import screened_facts, screened_pair, screened_state
 from exporter.exposition.screening import LONGEST_LIST, number, screened, screened_snapshot, words
 from exporter.exposition.standbys import StandbyBook
+from exporter.exposition.statistics import Levels
 from exporter.exposition.view import CollectorView, PairView, SeriesView, TargetView
+from exporter.overhead.epochs import joined
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.windows import SeriesSummary
 from exporter.probing.messages import (
@@ -131,6 +135,9 @@ class TargetBook:
         self._building: tuple[str, float] | None = None
         self._load: float | None = None
         self._problem = ""
+        self.baselines = BaselineBook(target.name)
+        self.epoch_event = ""
+        """The id of the newest event that opened an epoch."""
         self._lost = self._reached = False
         self._canary_works: bool | None = None
         self._round_ticks = self._round_successes = 0
@@ -173,7 +180,9 @@ class TargetBook:
                 self._round_successes += 1
                 self._canary_worked = now
                 self._works(now)
-        return result.tick if result.usable and pair is not None and pair[0].valid else None
+        if not result.usable or pair is None or not pair[0].valid:
+            return None
+        return replace(result.tick, epoch=joined(result.tick.epoch, self.epoch_event))
 
     def pair_checked(self, message: PairChecked, now: float) -> None:
         if all(message.facts.pair != pair.name for pair in self.settings.pairs):
@@ -256,6 +265,12 @@ class TargetBook:
         return pair in self._pairs and self._pairs[pair][0].valid
 
     @property
+    def certifying(self) -> frozenset[str]:
+        """Names of the pairs whose twins are both plain and meant to be: as found, else as configured."""
+        names = set(self.settings.certifying)
+        return frozenset(name for name in names if name not in self._pairs or self._pairs[name][0].certifying)
+
+    @property
     def facts(self) -> TargetFacts | None:
         """What the last connect found out; None while the probe process is down."""
         return self._facts
@@ -263,7 +278,12 @@ class TargetBook:
     # -- the view ----------------------------------------------------------------------------------------
 
     def view(
-        self, now: float, summaries: Summaries, snapshot: tuple[SnapshotRow, ...], taken: float | None
+        self,
+        now: float,
+        summaries: Summaries,
+        snapshot: tuple[SnapshotRow, ...],
+        taken: float | None,
+        levels: Mapping[SeriesKey, Levels],
     ) -> TargetView:
         slowest = max(self._canary_expiry, self._state_expiry)
         heard = self._worked is not None and now - self._worked <= slowest
@@ -273,7 +293,10 @@ class TargetBook:
             name=self.settings.name,
             engine=self.settings.engine,
             up=None if self._lost else up,
-            pairs=tuple(self._pair_view(pair.name, pair.phase, now, summaries) for pair in self.settings.pairs),
+            pairs=tuple(
+                self.baselines.shown(self._pair_view(pair.name, pair.phase, now, summaries), levels)
+                for pair in self.settings.pairs
+            ),
             problem=self._words(),
             facts=self._facts if heard else None,
             connects=self._connects,
@@ -295,6 +318,7 @@ class TargetBook:
             snapshot_taken=taken,
             standbys=() if self._lost else self._standbys.view(now),
             activity=self._activity.view(now),
+            events=self.baselines.events,
         )
 
     def _pair_view(self, name: str, phase: Phase, now: float, summaries: Summaries) -> PairView:
@@ -305,12 +329,13 @@ class TargetBook:
 
         def series(operation: Operation) -> SeriesView:
             summary = summaries.get(SeriesKey(self.settings.name, name, operation)) if speaks else None
-            if summary is not None and facts is not None and summary.epoch != facts.epoch:
+            if summary is not None and facts is not None and summary.epoch != joined(facts.epoch, self.epoch_event):
                 # What was measured before the change says nothing about what is there now.
                 summary = None
             sides = {variant: self._sides[name, operation, variant].view() for variant in Variant}
             return self._budgets.rated(SeriesView(operation, MappingProxyType(sides), summary), name, now)
 
+        phase = phase if facts is None else facts.found or phase
         return PairView(name, phase, tuple(series(operation) for operation in self.settings.canary_operations), facts)
 
     def _words(self) -> str:

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from exporter.domain.errors import Reason
+from exporter.domain.events import Event
 from exporter.domain.model import Operation, PairFacts, Phase, TargetFacts, Variant
 from exporter.domain.states import Activity, EncryptionState, StandbyState
+from exporter.overhead.baseline import Comparison, PairBaseline, SeriesBaseline
 from exporter.overhead.cost import DecryptCost, tightest
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.tiers import Tier
@@ -42,7 +44,8 @@ class SeriesView:
     """One operation on one pair. `summary` is None while nothing may be said: pair not valid, target not read.
 
     `period` is the time from tick to tick that the budgets allow now, `tier` what can be said at that rate; `thinned`
-    is true when the budgets and not the configured interval decide.
+    is true when the budgets and not the configured interval decide. `baseline` is what was frozen of it, sides as they
+    are now, and `compared` how now compares with that.
     """
 
     operation: Operation
@@ -51,16 +54,24 @@ class SeriesView:
     tier: Tier | None = None
     period: float | None = None
     thinned: bool = False
+    baseline: SeriesBaseline | None = None
+    compared: Comparison | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PairView:
-    """One pair. `facts` is None until it was verified, and again when the last verification is too old."""
+    """One pair. `facts` is None until it was verified, and again when the last verification is too old.
+
+    `phase` is as found, before that as configured. `baseline` is the one that it is compared with, `baseline_words` why
+    it is not.
+    """
 
     name: str
     phase: Phase
     series: tuple[SeriesView, ...]
     facts: PairFacts | None = None
+    baseline: PairBaseline | None = None
+    baseline_words: str = ""
 
     @property
     def valid(self) -> bool | None:
@@ -123,7 +134,8 @@ class TargetView:
     `problem` says in words what went wrong last, empty when all is well. `building` is what is being
     built and the share that is done. `budgets` holds the share in use of each of `messages.BUDGETS`. `ticks` counts
     those that were tried. `snapshot` holds the newest dense measurement, `snapshot_taken` its time. `standbys` is empty
-    while its probe process is down. `activity` is None before it was first read.
+    while its probe process is down. `activity` is None before it was first read. `events` are the newest ones, newest
+    first.
     """
 
     name: str
@@ -151,6 +163,7 @@ class TargetView:
     snapshot_taken: float | None = None
     standbys: tuple[StandbyView, ...] = ()
     activity: ActivityView | None = None
+    events: tuple[Event, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

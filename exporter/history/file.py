@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sqlite3
 import stat
+import threading
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +19,13 @@ BUSY_SECONDS = 5.0
 """How long a statement waits for another process that writes."""
 PARTS = ("", "-wal", "-shm")
 """SQLite keeps a database in up to three files."""
+CHECK_SECONDS = 5.0
+"""A check that takes longer is broken off, so that a large file does not keep the daemon from starting. On a warm disk
+this is enough for several gigabytes."""
+SUSPECT = ".suspect"
+"""A file of this name beside the history says that damage was met while it was used: the next check is a whole one."""
 
+_GLANCE_SECONDS = 0.5
 _DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 _WAL_LIMIT = 16 * 1024 * 1024
 _log = logging.getLogger(__name__)
@@ -30,12 +38,12 @@ class _Damaged(Exception):
 def open_file(path: Path, now: float, *, set_aside: bool = True) -> sqlite3.Connection:
     """A connection to a sound history of the newest schema; `now` is Unix time. Raises HistoryError.
 
-    A damaged file is renamed to `<name>.damaged-<UTC time>` and a new one is begun, unless
-    `set_aside` is false: whoever only looks must not move a file away from the daemon that uses it.
+    A damaged file is renamed to `<name>.damaged-<UTC time>` and a new one is begun, unless `set_aside` is false:
+    whoever only looks must not move a file away from the daemon that uses it, and checks no more than a glance takes.
     """
     _prepare(path)
     try:
-        return _connect(path)
+        return _connect(path, check=CHECK_SECONDS if set_aside else _GLANCE_SECONDS)
     except _Damaged as error:
         if not set_aside:
             raise HistoryError(f"{path}: {error}. Restart the daemon, which sets it aside") from None
@@ -43,9 +51,20 @@ def open_file(path: Path, now: float, *, set_aside: bool = True) -> sqlite3.Conn
         _log.warning("%s: %s; it was set aside as %s and a new history is begun", path, error, kept.name)
     _prepare(path)
     try:
-        return _connect(path)
+        return _connect(path, check=CHECK_SECONDS)
     except _Damaged as error:
         raise HistoryError(f"{path}: {error}, though it is new. Check the disk, or set history.path") from None
+
+
+def suspect(path: Path) -> None:
+    """Note that damage was met; the check at the next start then takes the time that it needs."""
+    with contextlib.suppress(OSError):
+        path.with_name(path.name + SUSPECT).touch(mode=0o600)
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether it says that the file itself is damaged."""
+    return (getattr(error, "sqlite_errorname", None) or "").startswith(_DAMAGED)
 
 
 def explain(path: Path, error: sqlite3.Error) -> HistoryError:
@@ -85,7 +104,7 @@ def _prepare(path: Path) -> None:
         raise HistoryError(f"{path}: this is a pipe or a device. Set history.path to a file")
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, check: float) -> sqlite3.Connection:
     try:
         # Transactions are begun and ended by hand: the module's own rules begin them late and for writes only.
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -93,12 +112,12 @@ def _connect(path: Path) -> sqlite3.Connection:
         raise explain(path, error) from None
     try:
         _ensure_ours(path, connection)
-        _check(connection)
+        _check(path, connection, check)
         _configure(path, connection)
         _migrate(connection)
     except sqlite3.Error as error:
         connection.close()
-        if (getattr(error, "sqlite_errorname", None) or "").startswith(_DAMAGED):
+        if is_damage(error):
             raise _Damaged(f"the file is damaged ({error})") from None
         raise explain(path, error) from None
     except Exception:
@@ -119,10 +138,35 @@ def _ensure_ours(path: Path, connection: sqlite3.Connection) -> None:
         )
 
 
-def _check(connection: sqlite3.Connection) -> None:
-    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+def _check(path: Path, connection: sqlite3.Connection, seconds: float) -> None:
+    mark, thorough = path.with_name(path.name + SUSPECT), seconds >= CHECK_SECONDS
+    try:
+        found = _quick_check(connection, None if thorough and mark.exists() else seconds)
+    except sqlite3.OperationalError as error:
+        if getattr(error, "sqlite_errorname", None) != "SQLITE_INTERRUPT":
+            raise
+        if thorough:
+            _log.warning("%s is large: not all of it was checked in %.0f s; it is used as it is", path, seconds)
+        return
     if found != "ok":
-        raise _Damaged(f"the file is damaged ({' '.join(str(found).split())})")
+        raise _Damaged(f"the file is damaged ({' '.join(found.split())})")
+    if thorough:
+        mark.unlink(missing_ok=True)
+
+
+def _quick_check(connection: sqlite3.Connection, seconds: float | None) -> str:
+    """The first thing that is wrong, else `ok`; raises `OperationalError` (interrupted) when it takes too long."""
+    if seconds is None:
+        return str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    timer = threading.Timer(seconds, connection.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        return str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    finally:
+        timer.cancel()
+        # An interrupt that is under way must not reach a statement that comes after.
+        timer.join()
 
 
 def _configure(path: Path, connection: sqlite3.Connection) -> None:
@@ -162,6 +206,7 @@ def _set_aside(path: Path, now: float) -> Path:
             source = path.with_name(path.name + part)
             if source.exists():
                 source.rename(kept.with_name(kept.name + part))
+        path.with_name(path.name + SUSPECT).unlink(missing_ok=True)
     except OSError as error:
         raise HistoryError(
             f"{path}: it is damaged and cannot be renamed ({error.strerror}). Move it away, or set history.path"

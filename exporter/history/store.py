@@ -1,4 +1,5 @@
-"""What survives a restart: blocks of five minutes and the newest snapshot of each target, in one SQLite file.
+"""What survives a restart, in one SQLite file: blocks of five minutes, and hours once they are a day old; the newest
+snapshot of each target; events, epochs, baselines, and the states of detectors.
 
 One thread of one process writes; other processes may read at the same time, and write small things.
 Every method raises HistoryError when the file cannot be used, and leaves the file as it was before.
@@ -8,18 +9,21 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import NamedTuple, Self
 
 from exporter.domain.clock import Clock
 from exporter.domain.errors import HistoryError
 from exporter.domain.model import SeriesKey, Snapshot
-from exporter.history import rows, snapshots
+from exporter.history import baselines, records, rows, snapshots, spans
+from exporter.history.access import Access
+from exporter.history.baselines import Baselines
 from exporter.history.claim import Claim
-from exporter.history.file import PARTS, explain, open_file
+from exporter.history.file import PARTS, open_file
+from exporter.history.records import Records
+from exporter.overhead.stretches import Stretch
 from exporter.overhead.windows import Block
 
 FUTURE_SECONDS = 86400.0
@@ -39,21 +43,51 @@ _LOAD_BLOCKS = (
 )
 
 
+class Rows(NamedTuple):
+    """How many rows there are of a kind, and from when to when (steady seconds)."""
+
+    number: int
+    oldest: float | None
+    newest: float | None
+
+
+class Info(NamedTuple):
+    """What a history holds."""
+
+    version: int
+    series: int
+    blocks: Rows
+    hours: Rows
+    events: int
+    baselines: int
+
+
 class History:
     """The open history. Methods may be called from any thread, one at a time does its work.
 
-    `errors` counts what went wrong since it was opened: refused calls and damaged rows.
+    `errors` counts what went wrong since it was opened: refused calls and damaged rows. Events, epochs and states are
+    in `records`, baselines in `baselines`.
     """
 
     def __init__(
         self, path: Path, connection: sqlite3.Connection, retention: float, clock: Clock, claim: Claim | None = None
     ) -> None:
-        self.errors = 0
-        self._path, self._connection, self._claim = path, connection, claim
+        self.path = path
+        self._access, self._claim = Access(path, connection), claim
+        self.records, self.baselines = Records(self._access), Baselines(self._access)
         self._identity = _identity(path)
         self._retention, self._clock = retention, clock
-        self._lock = threading.Lock()
         self._series: dict[SeriesKey, int] = {}
+        # What was begun may have named series that now do not exist.
+        self._access.rolled_back = self._series.clear
+
+    @property
+    def errors(self) -> int:
+        return self._access.errors
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        return self._access.connection
 
     @classmethod
     def open(cls, path: Path, retention: float, clock: Clock, *, set_aside: bool = True) -> Self:
@@ -82,24 +116,28 @@ class History:
 
         What is written to the old one would be read by nobody.
         """
-        if self._identity is not None and _identity(self._path) == self._identity:
+        if self._identity is not None and _identity(self.path) == self._identity:
             return False
-        with self._lock, self._explained():
+        with self._access.alone() as old:
             if self._claim is not None:
                 self._claim.release()
-                self._claim = Claim(self._path)
+                self._claim = Claim(self.path)
             # First of all: at its close SQLite removes a write-ahead log by name, which would be that of the new file.
             with suppress(sqlite3.Error):
-                self._connection.close()
-            self._connection = open_file(self._path, self._clock.wall())
-            self._identity = _identity(self._path)
+                old.close()
+            self._access.connection = open_file(self.path, self._clock.wall())
+            self._identity = _identity(self.path)
             self._series.clear()
-        _log.warning("%s was removed or exchanged; it is written anew from what is remembered", self._path)
+        _log.warning("%s was removed or exchanged; it is written anew from what is remembered", self.path)
         return True
+
+    def changed_elsewhere(self) -> bool:
+        """Whether another process has written since the last call (True at the first); costs microseconds."""
+        return self._access.changed_elsewhere()
 
     def save_blocks(self, blocks: Iterable[tuple[SeriesKey, Block]]) -> None:
         """Store blocks, all or none; a block of the same series and start is replaced."""
-        with self._transaction() as connection:
+        with self._access.transaction() as connection:
             connection.executemany(
                 _SAVE_BLOCK,
                 ((self._series_id(connection, key), block.start, *rows.to_row(block)) for key, block in blocks),
@@ -111,24 +149,31 @@ class History:
         Reads page by page; other calls may come in between.
         """
         after: tuple[float, int] = (since, -1)
-        while page := self._query(_LOAD_BLOCKS, after):
+        while page := self._access.query(_LOAD_BLOCKS, after):
             for series, start, *rest in page:
                 try:
                     yield rows.from_row(rest[:3], start, rest[3:])
                 except (ValueError, TypeError) as error:
-                    self._skip(f"a block of series {series} at {start:.0f}", error)
+                    self._access.skip(f"a block of series {series} at {start:.0f}", error)
             after = (page[-1][1], page[-1][0])
+
+    def load_span(
+        self, since: float, until: float, target: str | None = None, pair: str | None = None
+    ) -> Iterator[tuple[SeriesKey, Stretch]]:
+        """What was measured in a span of time (steady seconds), in hours where it is old, else in blocks; hours first,
+        each oldest first. Reads page by page; damaged ones are left out and counted."""
+        return spans.load(self._access, target, pair, since, until)
 
     def save_snapshot(self, snapshot: Snapshot) -> None:
         """Store the snapshot as the newest of its target."""
         try:
             body = snapshots.to_bytes(snapshot)
         except (ValueError, TypeError) as error:
-            self.errors += 1
+            self._access.errors += 1
             raise HistoryError(
-                f"{self._path}: the snapshot of '{snapshot.target}' cannot be stored ({error})"
+                f"{self.path}: the snapshot of '{snapshot.target}' cannot be stored ({error})"
             ) from error
-        with self._transaction() as connection:
+        with self._access.transaction() as connection:
             connection.execute(
                 "INSERT INTO snapshots (target, started, body) VALUES (?, ?, ?) "
                 "ON CONFLICT (target) DO UPDATE SET started = excluded.started, body = excluded.body",
@@ -137,22 +182,29 @@ class History:
 
     def latest_snapshot(self, target: str) -> Snapshot | None:
         """The snapshot stored last for `target`; None when there is none, or it is damaged (counted)."""
-        for (body,) in self._query("SELECT body FROM snapshots WHERE target = ?", (target,)):
+        for (body,) in self._access.query("SELECT body FROM snapshots WHERE target = ?", (target,)):
             try:
                 return snapshots.from_bytes(body)
             except (ValueError, TypeError) as error:
-                self._skip(f"the snapshot of '{target}'", error)
+                self._access.skip(f"the snapshot of '{target}'", error)
         return None
 
     def prune(self) -> int:
-        """Delete what is older than the retention, and what a wrong clock put into the future; how many blocks went."""
+        """Delete what is older than the retention, and what a wrong clock put into the future; join the blocks of days
+        gone by to hours. How many blocks went."""
         now = self._clock.steady()
         limits = (now - self._retention, now + FUTURE_SECONDS)
-        with self._transaction() as connection:
+        with self._access.transaction() as connection:
             gone = connection.execute("DELETE FROM blocks WHERE start < ? OR start > ?", limits).rowcount
+            connection.execute("DELETE FROM hours WHERE start < ? OR start > ?", limits)
             connection.execute("DELETE FROM snapshots WHERE started < ? OR started > ?", limits)
+            records.prune(connection)
+            baselines.prune(connection)
+        gone += spans.join_old(self._access, now)
+        with self._access.transaction() as connection:
             connection.execute(
-                "DELETE FROM series WHERE NOT EXISTS (SELECT 1 FROM blocks WHERE blocks.series = series.id)"
+                "DELETE FROM series WHERE NOT EXISTS (SELECT 1 FROM blocks WHERE blocks.series = series.id) "
+                "AND NOT EXISTS (SELECT 1 FROM hours WHERE hours.series = series.id)"
             )
             self._series.clear()
         self._give_space_back()
@@ -163,23 +215,34 @@ class History:
         total = 0
         for part in PARTS:
             with suppress(OSError):
-                total += self._path.with_name(self._path.name + part).stat().st_size
+                total += self.path.with_name(self.path.name + part).stat().st_size
         return total
+
+    def info(self) -> Info:
+        """What it holds; reads an index for each table."""
+        ((version,),) = self._access.query("PRAGMA user_version")
+        blocks, hours = (
+            Rows(*self._access.query(f"SELECT count(*), min(start), max(start) FROM {table}")[0])
+            for table in ("blocks", "hours")
+        )
+        series, events, held = (
+            self._access.query(f"SELECT count(*) FROM {table}")[0][0] for table in ("series", "events", "baselines")
+        )
+        return Info(version, series, blocks, hours, events, held)
 
     def close(self) -> None:
         """Close the file; further calls raise HistoryError. May be called more than once."""
-        with self._lock, suppress(sqlite3.Error):
-            self._connection.close()
+        self._access.close()
         if self._claim is not None:
             self._claim.release()
 
     def _give_space_back(self) -> None:
         """Shrink the file when more than half of it is free; less than that will soon be used again."""
-        (((free,),), ((pages,),)) = (self._query(f"PRAGMA {name}_count", ()) for name in ("freelist", "page"))
+        (((free,),), ((pages,),)) = (self._access.query(f"PRAGMA {name}_count", ()) for name in ("freelist", "page"))
         if free > pages / 2:
-            with self._lock, self._explained():
+            with self._access.alone() as connection:
                 # As a script, because a plain `execute` would free a single page.
-                self._connection.executescript("PRAGMA incremental_vacuum")
+                connection.executescript("PRAGMA incremental_vacuum")
 
     def _series_id(self, connection: sqlite3.Connection, key: SeriesKey) -> int:
         known = self._series.get(key)
@@ -190,39 +253,6 @@ class History:
             query = "SELECT id FROM series WHERE target = ? AND pair = ? AND operation = ?"
             known = self._series[key] = int(connection.execute(query, key).fetchone()[0])
         return known
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._explained():
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                # What was begun may have named series that now do not exist.
-                self._series.clear()
-                with suppress(sqlite3.Error):
-                    self._connection.execute("ROLLBACK")
-                raise
-
-    def _query(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        with self._lock, self._explained():
-            return self._connection.execute(statement, values).fetchall()
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            self.errors += 1
-            raise explain(self._path, error) from error
-        except HistoryError:
-            self.errors += 1
-            raise
-
-    def _skip(self, what: str, error: Exception) -> None:
-        self.errors += 1
-        _log.warning("%s: %s cannot be read (%s) and is left out", self._path, what, error)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import FakeClock
 from exporter.domain.errors import Reason
+from exporter.domain.events import Event, EventKind
 from exporter.domain.model import (
     Burst,
     Operation,
@@ -28,6 +29,8 @@ from exporter.domain.states import Activity, EncryptionState, Keystore, Keystore
 from exporter.exposition.ledger import Ledger
 from exporter.exposition.page import Renderer
 from exporter.exposition.view import TargetView
+from exporter.overhead.baseline import PairBaseline, SeriesBaseline, freeze
+from exporter.overhead.stretches import stretch
 from exporter.probing.messages import (
     ActivityRead,
     Beat,
@@ -216,6 +219,26 @@ class Stage:
                 self.read_standbys()
             self.read_activity()
             self.round()
+
+    def frozen(self, **changes: object) -> PairBaseline:
+        """A baseline of what was measured so far on the first pair; `changes` replace its fields."""
+        series: dict[Operation, SeriesBaseline] = {}
+        for operation in self.target.canary_operations:
+            parts = [stretch(block) for key, block in self.ledger.blocks() if key.operation is operation]
+            if (found := freeze(parts)) is not None:
+                series[operation] = found
+        now = self.clock.wall()
+        pair, name = self.target.pairs[0].name, self.target.name
+        baseline = PairBaseline(
+            name, pair, now, now - 3600, now, "one", Phase.ENABLED, Slot.A, "same", series, "event", "", 1
+        )
+        return replace(baseline, **changes)  # type: ignore[arg-type]
+
+    def remember(self) -> None:
+        """A baseline, and as many events as are shown."""
+        self.ledger.set_baselines(self.target.name, [self.frozen()])
+        events = [Event(self.target.name, 1.7e9 + n, EventKind.UPGRADE, f"to version {n}") for n in range(30)]
+        self.ledger.set_events(self.target.name, events)
 
     def samples(self) -> dict[str, dict[Labels, float]]:
         """The page as a scrape sees it: name, labels, value. Raises when a sample is there twice."""

@@ -39,6 +39,9 @@ def full_server(server: Stage) -> Stage:
 
 @pytest.fixture
 def both(full: Stage, full_server: Stage) -> list[Stage]:
+    """With a baseline and as many events as are shown."""
+    full.remember()
+    full_server.remember()
     return [full, full_server]
 
 
@@ -93,6 +96,14 @@ def test_a_default_target_exports_at_most_300_series(full: Stage) -> None:
     assert full.value("tde_standby_lag_seconds", standby="local", kind="heartbeat") == 0
     assert full.value("tde_exporter_collector_success", collector="standby") == 1
     assert full.known("tde_exporter_series") <= 300
+
+
+def test_a_baseline_and_events_add_at_most_60_series(full: Stage) -> None:
+    before = full.known("tde_exporter_series")
+    full.remember()
+    assert len(full.samples()["tde_event_timestamp_seconds"]) == 20
+    assert full.value("tde_baseline_overhead_ratio_upper", operation="point_select", percentile="99") is not None
+    assert full.known("tde_exporter_series") <= before + 60
 
 
 def test_a_default_server_exports_at_most_300_series(full_server: Stage) -> None:

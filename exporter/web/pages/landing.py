@@ -15,9 +15,10 @@ from exporter.overhead import formats
 from exporter.overhead.formats import UNKNOWN
 from exporter.overhead.ratio import Ratio
 from exporter.overhead.words import DEFAULT_THRESHOLD
-from exporter.web.pages import instances, standbys
+from exporter.web.pages import events, instances, standbys
 from exporter.web.pages.cells import cell, chip
 from exporter.web.pages.chart import Scale, picture
+from exporter.web.pages.events import EventRow
 from exporter.web.pages.instances import InstanceRow
 from exporter.web.pages.standbys import StandbyRow
 from exporter.web.pages.style import STYLE
@@ -74,7 +75,8 @@ class OverheadRow:
 
     `word` is one of `exporter.overhead.words.Word`. `source` says where the numbers come from
     (`1 h window`, `snapshot 14:25 UTC`), `samples` how many there are on each side. Decrypts and
-    encrypts are those of the encrypted side. `rate` says what can be known at the rate of its ticks. None is unknown.
+    encrypts are those of the encrypted side. `rate` says what can be known at the rate of its ticks, `since` how it
+    compares with the baseline. None is unknown.
     """
 
     target: str
@@ -90,6 +92,7 @@ class OverheadRow:
     samples: int | None = None
     source: str = ""
     rate: str = ""
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,7 @@ class Landing:
     overhead: tuple[OverheadRow, ...] = ()
     standbys: tuple[StandbyRow, ...] = ()
     instances: tuple[InstanceRow, ...] = ()
+    events: tuple[EventRow, ...] = ()
     problems: tuple[str, ...] = ()
     threshold: float = DEFAULT_THRESHOLD
     costs: Mapping[tuple[str, str], str] = field(default_factory=dict)
@@ -140,6 +144,7 @@ def render(landing: Landing) -> str:
 {_targets(landing.targets)}
 {instances.table(landing.instances)}
 {standbys.table(landing.standbys)}
+{events.table(landing.events)}
 </main>
 <footer>
 <a href="/metrics">/metrics</a> <a href="/-/healthy">/-/healthy</a> <a href="/-/ready">/-/ready</a>
@@ -199,9 +204,9 @@ def _overhead_row(row: OverheadRow, scale: Scale, threshold: float) -> str:
     judged = verdict(row.word)
     muted = " muted" if judged.tone == "mute" else ""
     cells = [
-        f'<td class="op">{escape(row.operation.replace("_", " "))}{_rate(row.rate)}</td>',
+        f'<td class="op">{escape(row.operation.replace("_", " "))}{_beneath(row.rate)}</td>',
         cell("Verdict", chip(judged.words, judged.tone)),
-        cell("Latency overhead", _ratio(row.latency), f"number keep{muted}"),
+        cell("Latency overhead", _ratio(row.latency) + _beneath(row.since), f"number keep{muted}"),
         f'<td class="picture t-{judged.tone}">{picture(_fact(row.latency), scale, threshold)}</td>',
         cell("Encrypted", formats.duration(row.encrypted_seconds), "number"),
         cell("Plain", formats.duration(row.plain_seconds), "number"),
@@ -212,7 +217,7 @@ def _overhead_row(row: OverheadRow, scale: Scale, threshold: float) -> str:
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _rate(words: str) -> str:
+def _beneath(words: str) -> str:
     return f'<span class="interval rate">{escape(words)}</span>' if words else ""
 
 

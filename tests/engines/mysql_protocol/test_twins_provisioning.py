@@ -214,7 +214,11 @@ def test_a_phase_that_changed_says_what_a_dba_can_do(database: Server, control: 
     database.query(enabled.conversion(Slot.A))
     assert make(control, enabled).made == ()
     assert verify(control, enabled).valid
-    assert not verify(control, certifying).valid
+    # A pair that waits for its encryption becomes encrypted where it stands.
+    assert (facts.found, facts.certifying) == (Phase.AA, True)
+    converted = verify(control, certifying)
+    assert (converted.valid, converted.found, converted.certifying) == (True, Phase.ENABLED, False)
+    assert converted.epoch != facts.epoch
 
 
 def test_twins_that_came_to_differ_while_they_were_built_are_not_completed(

@@ -56,11 +56,11 @@ class StandinPair:
         ship(self.primary, self.standby)
 
     def beat(self, *, ship=True):
-        self.session.heartbeat(5.0)
+        self.session.heartbeat(20.0)
         if ship:
             self.ship()
 
-    def state(self, timeout=5.0):
+    def state(self, timeout=20.0):
         (state,) = self.session.standbys(timeout)
         return state
 

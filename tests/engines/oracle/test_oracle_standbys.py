@@ -390,7 +390,8 @@ def test_a_standby_that_hangs_is_unknown_in_time_and_comes_back(pair):
 def test_a_session_that_was_killed_while_it_rested_is_replaced_at_once(pair):
     assert pair.state().lag(APPLY) == 0.0
     pair.servers[1].end_sessions(28)
-    assert pair.state().lag(APPLY) == 0.0
+    state = pair.state()
+    assert state.lag(APPLY) == 0.0, state.problem
 
 
 @pytest.mark.parametrize("code", [942, 1031, 1219, 904])

@@ -20,12 +20,14 @@ from exporter.engines.oracle.loop import TURNS, Line, PrivateLoop
 from exporter.engines.oracle.names import look_up
 from exporter.engines.oracle.settings import ServerSettings
 from exporter.engines.oracle.statements import Statement
+from exporter.engines.oracle.thick import ThreadedConnection
 
 PROGRAM = "tde-exporter"
 """How our sessions name themselves (PROGRAM and MODULE in V$SESSION; ACTION is the purpose)."""
 CLOSE_SECONDS = 0.5
 ROWS_AT_ONCE = 500
 
+Driver = oracledb.AsyncConnection | ThreadedConnection
 Result = TypeVar("Result")
 
 
@@ -55,7 +57,7 @@ class Connection:
     connection that is not alive raises ConnectFailed. Only errors of our tree are raised.
     """
 
-    def __init__(self, driver: oracledb.AsyncConnection, loop: PrivateLoop, line: Line) -> None:
+    def __init__(self, driver: Driver, loop: PrivateLoop, line: Line) -> None:
         self._driver, self._loop, self._line = driver, loop, line
         self._using = threading.Lock()
         self._closed = False
@@ -210,7 +212,7 @@ class Connector:
     ) -> None:
         """`purpose` and the name of the `target` are what a DBA sees of our sessions."""
         self._server, self._credentials, self._loop = server, credentials, loop
-        self._action = f"{purpose} {target}"
+        self._action = f"{purpose} {target}"[:64]
 
     def connect(self, timeout: float) -> Connection:
         """A new session, logged in and named, within `timeout` seconds.
@@ -236,18 +238,23 @@ class Connector:
             found = explained(error)
             raise DeadlineExceeded("no session in time") if isinstance(found, DeadlineExceeded) else found from None
 
-    async def _connected(self, secret: str) -> oracledb.AsyncConnection:
+    async def _connected(self, secret: str) -> Driver:
         where = Descriptor(self._server)
-        connection: oracledb.AsyncConnection = await oracledb.connect_async(
-            dsn=where.dsn,
-            user=self._server.user,
-            password=secret or None,
-            program=PROGRAM,
+        options: dict[str, Any] = {
+            "dsn": where.dsn,
+            "user": self._server.user,
+            "password": secret or None,
+            "program": PROGRAM,
             # Breaks in the stream of data: out of it, they get lost on the way through some networks.
-            disable_oob=True,
-            stmtcachesize=40,
+            "disable_oob": True,
+            "stmtcachesize": 40,
             **where.options(),
-        )
+        }
+        if not oracledb.is_thin_mode():
+            threaded = await ThreadedConnection.open(lambda: oracledb.connect(**options))
+            threaded.name(PROGRAM, self._action)
+            return threaded
+        connection: oracledb.AsyncConnection = await oracledb.connect_async(**options)
         # Both travel with the next call.
-        connection.module, connection.action = PROGRAM, self._action[:64]
+        connection.module, connection.action = PROGRAM, self._action
         return connection

@@ -8,10 +8,11 @@ from typing import ClassVar
 import oracledb
 
 from exporter.config.schema import TargetSettings
-from exporter.domain.errors import TargetError
+from exporter.domain.errors import TargetError, Unsupported
 from exporter.domain.model import Operation
 from exporter.engines import base
 from exporter.engines.credentials import Credentials
+from exporter.engines.oracle import thick
 from exporter.engines.oracle.activity import ActivityReader
 from exporter.engines.oracle.connection import Connector
 from exporter.engines.oracle.deadlines import Deadline
@@ -37,8 +38,6 @@ class Engine:
         if not isinstance(target, Target):
             raise TypeError(f"not a target of this engine: {target.engine}")
         self._target = target
-        # Until the driver knows its mode, one connect that hangs makes all others of the process wait.
-        oracledb.enable_thin_mode()  # type: ignore[no-untyped-call]
         self._loop = PrivateLoop()
         self._credentials = Credentials(target.password)
         self._activity = ActivityReader()
@@ -52,6 +51,7 @@ class Engine:
     def open(self, timeout: float) -> base.Session:
         """Connect, and find out what database it is."""
         deadline = Deadline(timeout, f"opening a session on {self._target.name}")
+        self._load_driver()
         control = self._connector("control").connect(timeout)
         try:
             at, identity = place(control, deadline), identify(control, deadline)
@@ -63,6 +63,19 @@ class Engine:
             raise
         parts = Parts(self._connector, self._states, self._activity, Standbys(self._to_standbys(), self._heartbeats))
         return Session(self._target, parts, control, at, identity)
+
+    def _load_driver(self) -> None:
+        """The driver has one mode for all of a process. Until it is known, one connect that hangs makes all others wait."""
+        if self._target.driver == "thick":
+            thick.load(self._target.client_directory)
+            return
+        try:
+            oracledb.enable_thin_mode()  # type: ignore[no-untyped-call]
+        except oracledb.Error:
+            raise Unsupported(
+                "this process already serves Oracle targets with client libraries (`driver: thick`); use one driver for all"
+                " Oracle targets, or run another exporter for those with `driver: thin`"
+            ) from None
 
     def _connector(self, purpose: str) -> Connector:
         return Connector(self._target, self._credentials, self._loop, purpose=purpose, target=self._target.name)

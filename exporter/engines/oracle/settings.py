@@ -84,11 +84,7 @@ class ServerSettings(Strict):
             raise ValueError("'dsn' says where the database is; remove 'host', 'port' and 'service', or 'dsn'")
         if self.dsn is None and self.service is None:
             raise ValueError("it is not said which database to connect to; add 'service', or 'dsn'")
-        if (
-            self.dsn is not None
-            and re.search(r"password|/[^/@]+@", self.dsn, re.IGNORECASE)
-            and "wallet" not in self.dsn
-        ):
+        if self.dsn is not None and re.search(r"^[^()]*/[^()]*@|password\s*=", self.dsn, re.IGNORECASE):
             raise ValueError("'dsn' looks as if it held a password; write it as 'password', from a file or a variable")
         return self
 

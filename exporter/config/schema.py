@@ -141,6 +141,14 @@ class TargetSettings(Strict):
         return ()
 
     @property
+    def company(self) -> str:
+        """Targets share a probe process only with others of the same company. Empty: with whoever is there.
+
+        For drivers that can be loaded in one way only, and for those that may take their process down.
+        """
+        return ""
+
+    @property
     def certifying(self) -> frozenset[str]:
         """Names of the pairs whose twins are meant to be both still plain."""
         return frozenset(pair.name for pair in self.pairs if pair.phase is Phase.AA)

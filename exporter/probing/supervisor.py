@@ -8,10 +8,10 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 
-from exporter.config.schema import Settings
+from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import Clock
 from exporter.probing.messages import Assignment, Beat, Stop, ToParent
 
@@ -29,10 +29,15 @@ Deliver = Callable[[int, ToParent], None]
 UpChanged = Callable[[int, bool], None]
 
 
-def share(targets: tuple[str, ...], processes: int) -> list[tuple[str, ...]]:
-    """Deal the targets out to at most that many processes; none is empty."""
-    count = min(processes, len(targets))
-    return [targets[number::count] for number in range(count)]
+def share(targets: Sequence[TargetSettings], processes: int) -> list[tuple[str, ...]]:
+    """Deal the targets out to processes, none of which is empty: to at most that many those that keep no company, and
+    to one more for each company."""
+    companies: dict[str, list[str]] = {"": []}
+    for target in targets:
+        companies.setdefault(target.company, []).append(target.name)
+    everybody = tuple(companies.pop(""))
+    count = min(processes, len(everybody))
+    return [*(everybody[number::count] for number in range(count)), *(tuple(names) for names in companies.values())]
 
 
 class Probe:
@@ -153,7 +158,7 @@ class Supervisor:
     ) -> None:
         self._settings, self._clock = settings, clock
         self._deliver, self._up_changed, self._wants_snapshot = deliver, up_changed, wants_snapshot
-        self.shares = share(tuple(target.name for target in settings.targets), settings.probes.processes)
+        self.shares = share(settings.targets, settings.probes.processes)
         self._probes: dict[int, Probe] = {}
         self._pauses: dict[int, float] = {}
         self._not_before: dict[int, float] = {}

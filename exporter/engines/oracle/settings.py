@@ -198,7 +198,7 @@ class Target(ServerSettings, TargetSettings):
     reader: User | None = Field(None, examples=["TDE_EXPORTER"])
     """Account that measures the twins, when the command line names another one to make them: `provision` lets it read them. Default then: `user`. Twins are made in no other way."""
     driver: Literal["thin", "thick"] = "thin"
-    """`thin` needs no client libraries. `thick` loads Oracle's, which speak native network encryption; one that is loaded serves all targets of its process, and nothing of it bounds a connect that hangs."""
+    """`thin` needs no client libraries. `thick` loads Oracle's, which speak native network encryption; such targets have a probe process of their own, for nothing of it bounds a connect that hangs."""
     client_directory: Location | None = Field(None, examples=["/opt/oracle/instantclient"])
     """Folder of Oracle's client libraries, for `driver: thick`. Default: where the system finds them."""
     clock: Literal["client", "server"] = "client"
@@ -225,3 +225,8 @@ class Target(ServerSettings, TargetSettings):
                     f"the standby '{standby.name}' is at {self.address}, as the target itself; give it the host of the standby"
                 )
         return self
+
+    @property
+    def company(self) -> str:
+        # The client libraries serve a process or they do not, and a call that hangs in them cannot be cut.
+        return "oracle thick" if self.driver == "thick" else ""

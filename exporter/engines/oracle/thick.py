@@ -28,8 +28,8 @@ def load(directory: Path | None) -> None:
     except oracledb.Error as error:
         if _OTHER_MODE in str(error):
             raise Unsupported(
-                "this process already serves Oracle targets without client libraries (`driver: thin`); use one driver for"
-                " all Oracle targets, or run another exporter for those with `driver: thick`"
+                "this process already uses Oracle's driver without client libraries (`driver: thin`), which cannot be changed"
+                " while it runs"
             ) from None
         where = f"in {directory}" if directory is not None else "where the system looks for them (`client_directory`)"
         raise Unsupported(f"Oracle's client libraries cannot be loaded: they are not {where}, or are not fit") from None

@@ -140,6 +140,7 @@ class TargetBook:
         """The id of the newest event that opened an epoch."""
         self._lost = self._reached = False
         self._canary_works: bool | None = None
+        self._shut_out = False
         self._round_ticks = self._round_successes = 0
         self._worked: float | None = None
         self._canary_worked: float | None = None
@@ -149,6 +150,7 @@ class TargetBook:
     def reached(self, message: TargetReached, now: float) -> None:
         self._works(now)
         self._problem = ""
+        self._shut_out = False if message.connects > 0 else self._shut_out
         self._facts = screened_facts(message.facts)
         self._connects += max(0, message.connects)
         self._connect_seconds += self._believed(message.seconds, number) or 0.0
@@ -156,7 +158,7 @@ class TargetBook:
     def failed(self, message: TargetFailed) -> None:
         self._lost = False
         self._problem = words(message.words) or message.reason.value
-        if message.connecting or message.reason in (Reason.CONNECT, Reason.TIMEOUT):
+        if message.connecting or message.reason in UNREACHABLE:
             self._errors[message.reason] += 1
         if message.connecting or message.reason in UNREACHABLE:
             self._reached = False
@@ -251,6 +253,7 @@ class TargetBook:
         """Its probe process is down: whatever was known is not known any more."""
         self._lost, self._reached = True, False
         self._canary_works = self._canary_worked = self._worked = None
+        self._shut_out = False
         self._round_ticks = self._round_successes = 0
         self._state = self._facts = self._building = self._load = None
         self._pairs.clear()
@@ -287,7 +290,7 @@ class TargetBook:
     ) -> TargetView:
         slowest = max(self._canary_expiry, self._state_expiry)
         heard = self._worked is not None and now - self._worked <= slowest
-        up = self._reached and heard and self._canary_works is not False
+        up = self._reached and heard and self._canary_works is not False and not self._shut_out
         collectors = [collector.view(now) for collector in self._collectors.values()]
         return TargetView(
             name=self.settings.name,
@@ -352,8 +355,10 @@ class TargetBook:
     def _end_round(self, reason: Reason | None, now: float) -> None:
         """Judge a round of canaries: one in which every sample failed did not use the database.
 
-        A round without ticks (budget used up, no valid pair) tells nothing new: what was shown stays.
+        A round without ticks (budget used up, no valid pair) tells nothing new: what was shown stays. Where no session
+        for canaries is to be had, others that work do not make the target usable.
         """
+        self._shut_out = reason in UNREACHABLE
         if self._round_ticks:
             self._canary_works = self._round_successes > 0
         if reason is None and self._canary_works is not False:

@@ -94,6 +94,25 @@ def test_a_server_without_a_free_connection(everywhere, daemon):
     exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 1, "both to be up")
 
 
+def test_an_account_that_is_admitted_once_only_is_down_all_the_while(everywhere, daemon):
+    """What one session can read works; there is none for canaries."""
+    for watched in everywhere:
+        watched.server.query(f"ALTER USER {watched.user}@'%' WITH MAX_USER_CONNECTIONS 1")
+    exporter = daemon(settings(*(watched.target() for watched in everywhere))).start().serving()
+    success = {"name": "tde_exporter_collector_success", "collector": "canary"}
+    exporter.until_all(BOTH, lambda page, name: page.value(**success, target=name) == 0, "a round of canaries")
+    seen: set[float | None] = set()
+
+    def more(page, name):
+        seen.add(page.value(UP, target=name))
+        return page.total(ERRORS, target=name, reason="unavailable") >= 5
+
+    exporter.until_all(BOTH, more, "further attempts")
+    assert seen == {0.0}
+    assert exporter.get("/").text.count("(error 1226)") >= 2
+    assert all(exporter.value("tde_pair_valid", target=name) == 1 for name in BOTH)
+
+
 @contextlib.contextmanager
 def crowded(watched):
     """Somebody else has all connections that the server admits, and the exporter has lost its own."""

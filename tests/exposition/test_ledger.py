@@ -154,6 +154,22 @@ def test_a_session_given_up_after_a_deadline_is_counted(stage: Stage) -> None:
     assert stage.value("tde_target_up") == 0
 
 
+def test_a_target_whose_canaries_get_no_session_is_down_whatever_else_works(stage: Stage) -> None:
+    """The server may admit one session of the account, and no second one."""
+    stage.begin()
+    for _ in range(3):
+        stage.say(TargetFailed("embedded", Reason.UNAVAILABLE, "too many connections", connecting=False))
+        stage.collected(reason=Reason.UNAVAILABLE)
+        stage.collected("encryption_state")
+        stage.collected("activity")
+        assert stage.value("tde_target_up") == 0
+    assert stage.value("tde_target_connection_errors_total", reason="unavailable") == 3
+
+    stage.say(TargetReached("embedded", FACTS, 1, 0.1))
+    stage.collected()
+    assert stage.value("tde_target_up") == 1
+
+
 # -- encryption state --------------------------------------------------------------------------------------
 
 

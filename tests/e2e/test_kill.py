@@ -6,8 +6,8 @@ import time
 import pytest
 
 
-def test_twenty_kills_at_random_moments(daemon, small):
-    survive(daemon(small()), kills=20)
+def test_ten_kills_at_random_moments(daemon, small):
+    survive(daemon(small()), kills=10)
 
 
 @pytest.mark.long

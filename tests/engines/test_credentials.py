@@ -55,9 +55,7 @@ def test_without_a_source_the_secret_is_empty():
 def test_a_refused_secret_is_not_tried_again(credentials):
     refuse(credentials)
 
-    with pytest.raises(
-        AuthenticationFailed, match="access denied; tried again when the secret has changed"
-    ):
+    with pytest.raises(AuthenticationFailed, match="access denied; tried again when the secret has changed"):
         login(credentials)
 
 

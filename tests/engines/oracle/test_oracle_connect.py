@@ -18,7 +18,6 @@ from exporter.domain.errors import (
     Unsupported,
 )
 from exporter.engines import registry
-from exporter.engines.oracle import names
 from tests.engines.oracle.standin_targets import opened, target_of
 from tests.oracle_standin.faults import Hang, Phase
 from tests.oracle_standin.server import tls_context
@@ -103,7 +102,7 @@ def test_a_name_that_is_not_resolved_in_time_begins_no_connect(server, target, m
 
     resolve = socket.getaddrinfo
     # The system's resolver is the one thing of this path that no test can make slow.
-    monkeypatch.setattr(names.socket, "getaddrinfo", slow)
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
     engine = registry.make(target.model_copy(update={"host": "localhost"}))
     for _ in range(3):
         timed_out(engine)

@@ -7,6 +7,7 @@ import re
 import pytest
 from pydantic import ValidationError
 
+from exporter.domain.model import Slot
 from exporter.engines.oracle.descriptors import Descriptor
 from exporter.engines.oracle.settings import LONGEST_PAIR_NAME, Target
 from exporter.engines.oracle.statements import Statement, define, every, quoted
@@ -100,7 +101,7 @@ def test_nothing_else_gets_into_a_text(name):
 def test_names_of_objects_fit_into_old_releases():
     pair = target(pairs=[{"name": "x" * LONGEST_PAIR_NAME}]).pairs[0]
     for twins in (Twins("TDE", pair),):
-        for slot in ("a", "b"):
+        for slot in Slot:
             assert len(twins.name(slot)) <= 30
             assert len(twins.key(slot)) <= 30
 

@@ -267,7 +267,7 @@ class Connector:
             return connection
         found = None if error is None or line.guard.fired else explained(error)
         raise (
-            DeadlineExceeded(f"no session after {timeout:g} s")
+            DeadlineExceeded(f"no session after {round(timeout, 2):g} s")
             if found is None or isinstance(found, DeadlineExceeded)
             else found
         )

@@ -261,6 +261,10 @@ class Session:
             deadline = Deadline(timeout, what)
             try:
                 yield deadline
+            except DeadlineExceeded as error:
+                self._refuse_when_closed(what)
+                words = str(error)
+                raise DeadlineExceeded(words if words.startswith(what) else f"{what}: {words}") from None
             except TargetError:
                 self._refuse_when_closed(what)
                 raise

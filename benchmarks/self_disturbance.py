@@ -96,13 +96,11 @@ def scraped(url: str, scrapes: list[float]) -> Iterator[None]:
         thread.join()
 
 
-def measure(settings: dict[str, Any], seconds: float, scrape: bool, preferred: bool) -> Phase:
+def measure(settings: dict[str, Any], seconds: float, scrape: bool) -> Phase:
     """One turn: start, settle, measure, stop."""
     with tempfile.TemporaryDirectory() as directory:
         file, scrapes = Path(directory) / "samples", list[float]()
         with running(settings, ("benchmarks.recording",), (NAME, str(file))) as exporter:
-            if preferred:
-                prefer(*capacity.descendants(exporter.pid))
             if scrape:
                 with scraped(exporter.url, []):
                     time.sleep(SETTLE_SECONDS)
@@ -145,7 +143,7 @@ def rounds(found: Watched, arguments: argparse.Namespace) -> tuple[Condition, Co
         for place, name in enumerate(names):
             progress(f"round {number + 1} of {arguments.rounds}, {name}", (number + place / 2) / arguments.rounds)
             condition, settings, scrape = turns[name]
-            condition.phases.append(measure(settings, arguments.seconds, scrape, arguments.prefer))
+            condition.phases.append(measure(settings, arguments.seconds, scrape))
         if arguments.verbose:
             print(f"round {number + 1}: {', '.join(map(told, (alone, loaded)))}", flush=True)
     progress.done()
@@ -220,7 +218,7 @@ def main() -> None:
     parser.add_argument("--canary", default="1s", help="interval of the canaries on MariaDB")
     parser.add_argument("--bytes", type=int, default=64 * MIB, help="size of each twin")
     parser.add_argument("--pool", type=int, default=16, help="buffer pool of the server in MiB; smaller than the twins")
-    parser.add_argument("--prefer", action="store_true", help="be preferred to all others on this machine (needs root)")
+    parser.add_argument("--prefer", action="store_true", help="run before all others on this machine (needs root)")
     parser.add_argument("--verbose", action="store_true", help="print each round")
     arguments = parser.parse_args()
     load = os.getloadavg()[0]

@@ -22,7 +22,17 @@ import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.capacity import descendants
-from benchmarks.provisioned import SERVERS, USER, Running, Watched, process_cpu, running, watched, write_config
+from benchmarks.provisioned import (
+    SERVERS,
+    USER,
+    Running,
+    Watched,
+    prefer,
+    process_cpu,
+    running,
+    watched,
+    write_config,
+)
 from exporter.config import loader
 from exporter.config.schema import BudgetSettings
 from exporter.console import Progress, table
@@ -301,11 +311,14 @@ def main() -> None:
     parser.add_argument("--engines", nargs="+", choices=sorted(SERVERS), default=sorted(SERVERS))
     parser.add_argument("--bytes", type=int, default=DEFAULT_BYTES, help="size of each twin")
     parser.add_argument("--pool", type=int, default=POOL_MB, help="buffer pool of the servers in MiB")
+    parser.add_argument("--prefer", action="store_true", help="run before all others on this machine (needs root)")
     arguments = parser.parse_args()
     begun = os.getloadavg()[0]
     loads, runs = dict[str, Load](), dict[str, list[Cost]]()
     for engine in arguments.engines:
         with watched(engine, arguments.bytes, arguments.pool) as found:
+            if arguments.prefer:
+                prefer(os.getpid(), found.server.pid)
             loads[engine] = load(found, arguments.seconds)
             runs[engine] = costs(found)
     progress.done()

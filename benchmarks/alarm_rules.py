@@ -153,6 +153,7 @@ class Run:
 
 ESR = {percent: f"e-SR p{percent}" for percent in (99, 95, 50)}
 BOOSTED = "e-SR p99 with boost"
+FIRST = "e-SR p50, or p99 with boost"
 RULES = (
     NaiveRules.BASELINE,
     NaiveRules.BASELINE_FOR,
@@ -161,6 +162,7 @@ RULES = (
     NaiveRules.TWIN_HOUR,
     *ESR.values(),
     BOOSTED,
+    FIRST,
 )
 
 
@@ -172,8 +174,11 @@ def simulate(world: World, ratio: Callable[[float], float], days: float, seed: i
         run.boosted += boosted.boost_wanted
         for name in plain.add(minute.at, minute.usual):
             run.note(ESR[name.percentile], minute.at)
+            if name.percentile == 50:
+                run.note(FIRST, minute.at)
         if boosted.add(minute.at, minute.full):
             run.note(BOOSTED, minute.at)
+            run.note(FIRST, minute.at)
         for rule, holds in naive.add(minute).items():
             if holds:
                 run.note(rule, minute.at)

@@ -163,9 +163,10 @@ def cores(decrypts: float | None, encrypts: float | None, cost: DecryptCost | No
 
 def _of_block(block: Block) -> CostPoint | None:
     encrypted, plain = block.encrypted, block.plain
+    seconds: tuple[float | None, float | None] = (None, None)
     # Where runs failed, those that would have taken longest are missing from the time.
-    whole = not encrypted.failures and not plain.failures
-    seconds = (_seconds(encrypted.sketch), _seconds(plain.sketch)) if whole else (None, None)
+    if (encrypted.cpu_seconds is None or plain.cpu_seconds is None) and not encrypted.failures + plain.failures:
+        seconds = _seconds(encrypted.sketch), _seconds(plain.sketch)
     return point(_work(encrypted), encrypted.successes, _work(plain), plain.successes, *seconds)
 
 

@@ -124,13 +124,13 @@ class SeriesEvidence:
 
     @property
     def suspicious(self) -> bool:
-        """Whether any evidence is so strong that more samples are wanted; the word for it is "undecided"."""
+        """Whether any evidence is so strong that it may soon suffice; the word for it is "undecided"."""
         return any(evidence.suspicious for evidence in self._evidence.values())
 
     @property
     def boost_wanted(self) -> bool:
         """Whether more samples in a tick would bring a decision nearer."""
-        return any(evidence.suspicious for evidence in self._evidence.values() if evidence.detector.boosts)
+        return any(evidence.boost_wanted for evidence in self._evidence.values())
 
     def to_state(self) -> dict[str, Any]:
         """What a restart of the exporter needs, for JSON; blocks that are open are not part of it."""

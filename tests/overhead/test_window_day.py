@@ -189,8 +189,8 @@ def test_memory_is_bounded_whatever_is_measured() -> None:
     tracemalloc.start()
     try:
         day = DayWindow()
-        for place in range(30 * 12):
-            day.add(block(place, size=900))
+        for place in range(26 * 12):
+            day.add(block(place, size=300))
             if place % 12 == 11:
                 day.summary(START + 300.0 * (place + 1), Wandering(SIX_HOURS))
         before = tracemalloc.get_traced_memory()[0]

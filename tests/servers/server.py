@@ -85,6 +85,8 @@ class Server(Root, ABC):
             )
         self.folder = new_folder(self.binaries)
         self.datadir = self.folder / "data"
+        self.temporary = self.folder / "tmp"
+        self.temporary.mkdir()
         self.socket = str(self.folder / "s")
         self.error_log = self.folder / "error.log"
         self.port = free_port()
@@ -254,6 +256,8 @@ class Server(Root, ABC):
             "basedir": str(self.root / "usr"),
             "plugin-dir": str(self.root / "usr/lib/mysql/plugin"),
             "datadir": str(self.datadir),
+            # Its own: MariaDB clears the folder of leftovers when it starts, those of its neighbours included.
+            "tmpdir": str(self.temporary),
             "socket": self.socket,
             "pid-file": str(self.folder / "pid"),
             "log-error": str(self.error_log),

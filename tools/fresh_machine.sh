@@ -46,6 +46,7 @@ fi
 tar -C "$top" -xf "$base"
 mount -t proc proc "$top/proc"
 mount --bind /dev "$top/dev"
+mount --bind /dev/pts "$top/dev/pts"
 mkdir -p "$top/dev/shm"
 mountpoint -q "$top/dev/shm" || mount -t tmpfs tmpfs "$top/dev/shm"
 cp -L /etc/resolv.conf /etc/hosts "$top/etc/"

@@ -71,6 +71,10 @@ def test_a_database_without_encryption_is_watched_until_it_is_encrypted_in_place
     exporter.until(lambda: exporter.total("tde_canary_decrypts_total", variant="encrypted") > 0, "decrypts")
     assert exporter.value("tde_pair_valid") == 1
     assert exporter.total("tde_canary_decrypts_total", variant="plain") == 0
+    # The page may show it before it is written down.
+    exporter.until(
+        lambda: '"enablement"' in tell(exporter, "events", "list", "--json"), "the enablement in the history"
+    )
     listed = json.loads(tell(exporter, "events", "list", "--json"))
     (enablement,) = [event for event in listed if event["kind"] == "enablement"]
     assert (enablement["origin"], enablement["pair"]) == ("detected", "phonebook")

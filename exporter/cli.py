@@ -78,11 +78,12 @@ def run(arguments: argparse.Namespace) -> int:
     choice.check_operations(settings)
     logs.configure(settings.log.level, settings.log.format)
     talkative = choice.config_path(arguments) is None or (sys.stdout is not None and sys.stdout.isatty())
-    code = App(settings, SystemClock(), talkative, stop).run()
-    # The interpreter takes its handlers down before it ends: another signal must not spoil a clean end.
-    for number in END_SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    return code
+    try:
+        return App(settings, SystemClock(), talkative, stop).run()
+    finally:
+        # The interpreter takes its handlers down before it ends: another signal must not spoil the end.
+        for number in END_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def check(arguments: argparse.Namespace) -> int:

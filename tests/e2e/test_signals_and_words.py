@@ -20,7 +20,7 @@ def test_a_signal_during_the_start_and_others_after_it_end_it_in_order(daemon, s
         exporter.process.send_signal(signal.SIGTERM)
         time.sleep(0.002)
 
-    assert exporter.process.returncode == 0
+    assert exporter.process.returncode == 0, exporter.words()
     assert "Traceback" not in exporter.words()
 
 

@@ -124,7 +124,7 @@ class SeriesEvidence:
 
     @property
     def suspicious(self) -> bool:
-        """Whether any evidence is so strong that it may soon suffice; the word for it is "undecided"."""
+        """Whether any evidence is so strong that it may soon suffice: the word for it is "undecided"."""
         return any(evidence.suspicious for evidence in self._evidence.values())
 
     @property

@@ -68,6 +68,7 @@ _SIDE = (*_OPERATION, "variant")
 _STANDBY = (*_TARGET, "standby")
 _CHANNEL = (*_STANDBY, "channel")
 _RATIO = (*_OPERATION, "percentile", "window")
+_DETECTOR = (*_OPERATION, "percentile", "reference", "threshold")
 
 _ENTRIES = (
     # -- target ------------------------------------------------------------------------------------------
@@ -109,16 +110,26 @@ _ENTRIES = (
     Metric("tde_overhead_cpu_ratio", Kind.GAUGE, Section.OVERHEAD, "CPU encrypted / plain: the noise-robust twin of the latency ratio.", (*_OPERATION, "window"), "ratio"),
     Metric("tde_overhead_cpu_ratio_lower", Kind.GAUGE, Section.OVERHEAD, "Lower bound of the two-sided 95 % interval of tde_overhead_cpu_ratio.", (*_OPERATION, "window"), "ratio"),
     Metric("tde_overhead_cpu_ratio_upper", Kind.GAUGE, Section.OVERHEAD, "Upper bound of the two-sided 95 % interval of tde_overhead_cpu_ratio.", (*_OPERATION, "window"), "ratio"),
+    Metric("tde_overhead_breach", Kind.GAUGE, Section.OVERHEAD, "1 while the encrypted side is slower than the reference (plain: its twin now; baseline: what the twins differed by before) by more than the threshold, as latched by sequential evidence; 0 again when the upper bound of the 1h ratio lies below the threshold, and for no other reason. What alerts read.", _DETECTOR),
+    Metric("tde_overhead_onset_timestamp_seconds", Kind.GAUGE, Section.OVERHEAD, "When what led to the breach began, by the best split of the last day, Unix time; only while the breach lasts, and only where it can be told.", _DETECTOR, "seconds"),
+    Metric("tde_overhead_onset_uncertainty_seconds", Kind.GAUGE, Section.OVERHEAD, "How far the true onset may lie from tde_overhead_onset_timestamp_seconds to either side.", _DETECTOR, "seconds"),
+    Metric("tde_overhead_evidence", Kind.GAUGE, Section.OVERHEAD, "Sequential evidence for a breach, for display: its logarithm to base 10, at least -3. A breach begins at tde_overhead_evidence_threshold; then it begins anew.", _DETECTOR),
+    Metric("tde_overhead_evidence_threshold", Kind.GAUGE, Section.OVERHEAD, "The evidence that suffices for a breach, of all series of that percentile, reference and threshold.", ("percentile", "reference", "threshold")),
+    Metric("tde_overhead_state", Kind.GAUGE, Section.OVERHEAD, "What is known about the cost of an operation in one word: 1 for the state it is in, 0 for the others. The words: warming, within_budget, undecided, over_budget, no_data, held, blind, certifying.", (*_OPERATION, "state")),
     Metric("tde_overhead_order_bias_ratio", Kind.GAUGE, Section.OVERHEAD, "Self-test: median overhead of ticks that began encrypted / of those that began plain; far from 1 means that the order of the queries decides, not encryption.", _OPERATION, "ratio"),
     Metric("tde_decrypt_cost_seconds", Kind.GAUGE, Section.OVERHEAD, "CPU time that decrypting one block or value costs, over the last hour: the CPU that the encrypted twin takes more than the plain one, per decrypt. It assumes that the twins differ in nothing else; operations that also encrypt are left out, and of the others the one with the narrowest interval is shown.", (*_PAIR, "unit"), "seconds"),
     Metric("tde_decrypt_cost_seconds_lower", Kind.GAUGE, Section.OVERHEAD, "Lower bound of the two-sided 95 % interval of tde_decrypt_cost_seconds; below 0 no cost has been shown.", (*_PAIR, "unit"), "seconds"),
     Metric("tde_decrypt_cost_seconds_upper", Kind.GAUGE, Section.OVERHEAD, "Upper bound of the two-sided 95 % interval of tde_decrypt_cost_seconds.", (*_PAIR, "unit"), "seconds"),
+    Metric("tde_encryption_cpu_cores_estimate", Kind.GAUGE, Section.OVERHEAD, "CPU cores that encryption uses in the whole instance now: its decrypts and encrypts per second times tde_decrypt_cost_seconds of the pair that knows it best. Assumes that encrypting costs what decrypting costs, and that the instance's blocks or values are like those of the twins. Absent where decrypts of the instance or their CPU cost are unknown.", _TARGET, "cores"),
+    Metric("tde_encryption_cpu_cores_estimate_lower", Kind.GAUGE, Section.OVERHEAD, "Lower bound of tde_encryption_cpu_cores_estimate, from that of the cost; not below 0.", _TARGET, "cores"),
+    Metric("tde_encryption_cpu_cores_estimate_upper", Kind.GAUGE, Section.OVERHEAD, "Upper bound of tde_encryption_cpu_cores_estimate, from that of the cost; absent where encrypts are not counted.", _TARGET, "cores"),
     # -- baselines and events ----------------------------------------------------------------------------
     Metric("tde_baseline_timestamp_seconds", Kind.GAUGE, Section.BASELINE, "When the baseline that a pair is compared with was frozen, Unix time; absent where there is none.", _PAIR, "seconds"),
     Metric("tde_baseline_overhead_ratio", Kind.GAUGE, Section.BASELINE, "Encrypted now / encrypted in the baseline, adjusted by the plain twin (difference in differences): what both twins suffered cancels. 1: nothing changed since then; with a baseline of two plain twins, what encryption costs, corrected for what the twins differ by.", _RATIO, "ratio"),
     Metric("tde_baseline_overhead_ratio_lower", Kind.GAUGE, Section.BASELINE, "Lower bound of the two-sided 95 % interval of tde_baseline_overhead_ratio.", _RATIO, "ratio"),
     Metric("tde_baseline_overhead_ratio_upper", Kind.GAUGE, Section.BASELINE, "Upper bound of the two-sided 95 % interval of tde_baseline_overhead_ratio.", _RATIO, "ratio"),
     Metric("tde_baseline_raw_ratio", Kind.GAUGE, Section.BASELINE, "Encrypted now / encrypted in the baseline without the adjustment: holds everything that changed since then, the workload above all.", _RATIO, "ratio"),
+    Metric("tde_baseline_control_ratio", Kind.GAUGE, Section.BASELINE, "Plain now / plain in the baseline: what changed without any encryption. Where it is far from 1, tde_baseline_raw_ratio tells of the workload, not of encryption.", _RATIO, "ratio"),
     Metric("tde_baseline_latency_seconds", Kind.GAUGE, Section.BASELINE, "Frozen percentile of the time of canary queries, within 1.1 %. While both twins were plain, of the twin that is the encrypted one now.", (*_SIDE, "percentile"), "seconds"),
     Metric("tde_event_timestamp_seconds", Kind.GAUGE, Section.BASELINE, "When something happened to the target, marked by an operator or detected: the newest 20, of restarts and others the newest 5. event is its id; tde-exporter events list has the text.", (*_TARGET, "event", "kind"), "seconds"),
     # -- encryption state --------------------------------------------------------------------------------
@@ -161,6 +172,8 @@ _ENTRIES = (
     Metric("tde_canary_run_failures_total", Kind.COUNTER, Section.CANARY, "Canary queries that failed, by reason. timeout starts at 0, other reasons appear when they occur.", (*_SIDE, "reason"), "runs"),
     Metric("tde_canary_last_success_timestamp_seconds", Kind.GAUGE, Section.CANARY, "When a canary query last succeeded, Unix time.", _SIDE, "seconds"),
     Metric("tde_canary_blind", Kind.GAUGE, Section.CANARY, "1 when the encrypted runs of the last hour passed nothing through the cipher: their overhead says nothing. Absent where decrypts cannot be counted.", _OPERATION),
+    Metric("tde_canary_encrypted_failing", Kind.GAUGE, Section.CANARY, "1 while the encrypted side alone fails: five queries in a row with the plain side working, or at once when its key cannot be had. Absent for pairs whose twins are both plain.", _PAIR),
+    Metric("tde_canary_boosted", Kind.GAUGE, Section.CANARY, "1 while more samples than configured are taken, because the evidence is near a decision, else 0.", _OPERATION),
     Metric("tde_canary_contended_total", Kind.COUNTER, Section.CANARY, "Ticks left out of the statistics because the exporter itself was in the way.", _TARGET, "ticks"),
     Metric("tde_canary_load_ratio", Kind.GAUGE, Section.CANARY, "Share of the last hour during which this target was executing canary queries; an hour that began before the exporter counts as idle until then. The dense snapshot at the start is not counted.", _TARGET, "ratio"),
     Metric("tde_canary_load_limit_ratio", Kind.GAUGE, Section.CANARY, "The configured limit of tde_canary_load_ratio.", _TARGET, "ratio"),

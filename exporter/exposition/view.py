@@ -15,9 +15,12 @@ from exporter.domain.events import Event
 from exporter.domain.model import Operation, PairFacts, Phase, TargetFacts, Variant
 from exporter.domain.states import Activity, EncryptionState, StandbyState
 from exporter.overhead.baseline import Comparison, PairBaseline, SeriesBaseline
-from exporter.overhead.cost import DecryptCost, tightest
+from exporter.overhead.cost import DecryptCost, Interval, tightest
+from exporter.overhead.evidence import Evidence, Name
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.tiers import Tier
+from exporter.overhead.verdict import State
+from exporter.overhead.window_day import DaySummary
 from exporter.overhead.windows import SeriesSummary
 
 CipherUnit = tuple[str, str]
@@ -40,12 +43,28 @@ class SideView:
 
 
 @dataclass(frozen=True, slots=True)
+class BreachView:
+    """A breach that lasts: latched at `since`; what led to it began at `onset`, give or take `uncertainty` (Unix time and
+    seconds; None where that cannot be told)."""
+
+    name: Name
+    since: float
+    onset: float | None = None
+    uncertainty: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SeriesView:
     """One operation on one pair. `summary` is None while nothing may be said: pair not valid, target not read.
 
     `period` is the time from tick to tick that the budgets allow now, `tier` what can be said at that rate; `thinned`
     is true when the budgets and not the configured interval decide. `baseline` is what was frozen of it, sides as they
     are now, and `compared` how now compares with that.
+
+    `day` is the window of 24 hours, None as `summary` is. `breached` says for each detector whether its breach lasts,
+    `breaches` tells of those that do; both stay while nothing can be measured, for a breach is latched. `evidence` has an
+    entry for each detector; it and `state` are None or empty before the series was judged. `boosted` is None while
+    that is unknown.
     """
 
     operation: Operation
@@ -56,6 +75,12 @@ class SeriesView:
     thinned: bool = False
     baseline: SeriesBaseline | None = None
     compared: Comparison | None = None
+    day: DaySummary | None = None
+    state: State | None = None
+    evidence: tuple[Evidence, ...] = ()
+    breached: Mapping[Name, bool] = field(default_factory=dict)
+    breaches: tuple[BreachView, ...] = ()
+    boosted: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +88,7 @@ class PairView:
     """One pair. `facts` is None until it was verified, and again when the last verification is too old.
 
     `phase` is as found, before that as configured. `baseline` is the one that it is compared with, `baseline_words` why
-    it is not.
+    it is not. `failing`: the encrypted side alone fails; None where no side is encrypted, or nothing was tried yet.
     """
 
     name: str
@@ -72,6 +97,7 @@ class PairView:
     facts: PairFacts | None = None
     baseline: PairBaseline | None = None
     baseline_words: str = ""
+    failing: bool | None = None
 
     @property
     def valid(self) -> bool | None:
@@ -135,7 +161,7 @@ class TargetView:
     built and the share that is done. `budgets` holds the share in use of each of `messages.BUDGETS`. `ticks` counts
     those that were tried. `snapshot` holds the newest dense measurement, `snapshot_taken` its time. `standbys` is empty
     while its probe process is down. `activity` is None before it was first read. `events` are the newest ones, newest
-    first.
+    first. `cores` is how many CPU cores encryption uses in the whole instance now.
     """
 
     name: str
@@ -164,6 +190,7 @@ class TargetView:
     standbys: tuple[StandbyView, ...] = ()
     activity: ActivityView | None = None
     events: tuple[Event, ...] = ()
+    cores: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)

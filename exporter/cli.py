@@ -12,7 +12,16 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 
-from exporter import __version__, baseline_commands, choice, logs, record_commands, selftest, twin_commands
+from exporter import (
+    __version__,
+    baseline_commands,
+    bundle_commands,
+    choice,
+    logs,
+    record_commands,
+    selftest,
+    twin_commands,
+)
 from exporter.config.secrets import redact
 from exporter.console import Progress, forget, table, use_plain_letters
 from exporter.domain.clock import SystemClock
@@ -198,6 +207,7 @@ def _parser() -> argparse.ArgumentParser:
     selftest.add_to(add)
     record_commands.add_to(add, common)
     baseline_commands.add_to(add, common)
+    bundle_commands.add_to(add, common)
     return parser
 
 

@@ -101,6 +101,10 @@ def check(arguments: argparse.Namespace) -> int:
         arguments.config = arguments.file
     settings = choice.settings(arguments)
     choice.check_operations(settings)
+    if settings.web.config_file is not None:
+        from exporter.web.security.live import Security
+
+        Security(settings.web.config_file)
     pairs = sum(len(target.pairs) for target in settings.targets)
     name = choice.config_path(arguments) or "embedded default"
     print(f"{name}: ok ({_count(len(settings.targets), 'target')}, {_count(pairs, 'pair')})")

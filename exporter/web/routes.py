@@ -20,6 +20,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from exporter.web.negotiation import accepts_gzip, wants_openmetrics
 from exporter.web.pages.landing import FAVICON, Landing, render
+from exporter.web.security.guard import Guard
+from exporter.web.security.live import Security
 
 MAX_HEADER_BYTES = 16 * 1024
 """Of the request line and all headers. Browsers and Prometheus send less than 2 KiB."""
@@ -86,7 +88,7 @@ class AppState:
     landing: Callable[[], Landing]
 
 
-def build_app(state: AppState) -> ASGIApp:
+def build_app(state: AppState, security: Security) -> ASGIApp:
     """The whole web application: GET and HEAD on five paths, everything else refused."""
     view = _LandingView(state.landing)
 
@@ -118,7 +120,7 @@ def build_app(state: AppState) -> ASGIApp:
     )
     # A redirect would repeat the client's own Host header to it; an unknown path is simply unknown.
     app.router.redirect_slashes = False
-    return _Limits(app)
+    return _Limits(Guard(app, security))
 
 
 def _metrics(pages: PageSource, request: Request) -> Response:

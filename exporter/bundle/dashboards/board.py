@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from exporter.bundle.dashboards.panels import DATASOURCE, Panel
@@ -87,6 +88,25 @@ def marks(name: str, expr: str, colour: str, *, shown: bool = True) -> dict[str,
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A panel in a row. `number` is its id, which links to it use: it never changes. Of 24 columns it takes `width`."""
+
+    number: int
+    width: int
+    height: int
+    panel: Panel
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A heading, itself with an id, and panels that are laid out below it."""
+
+    number: int
+    title: str
+    places: tuple[Place, ...]
+
+
 class Board:
     """One dashboard in the making."""
 
@@ -97,6 +117,7 @@ class Board:
         description: str,
         variables: Sequence[dict[str, Any]],
         *,
+        rows: Sequence[Row],
         annotations: Sequence[dict[str, Any]] = (),
         span: str = "now-6h",
     ) -> None:
@@ -133,23 +154,25 @@ class Board:
             "templating": {"list": [DATASOURCE_VARIABLE, *variables]},
             "annotations": {"list": list(annotations)},
         }
+        for row in rows:
+            self._add_row(row)
 
-    def row(self, number: int, title: str) -> None:
-        """Begin a new row with a heading."""
+    def _add_row(self, row: Row) -> None:
         self._y, self._x, self._height = self._y + self._height, 0, 0
         place = {"x": 0, "y": self._y, "w": WIDTH, "h": 1}
         self._panels.append(
-            {"id": number, "type": "row", "title": title, "collapsed": False, "panels": [], "gridPos": place}
+            {"id": row.number, "type": "row", "title": row.title, "collapsed": False, "panels": [], "gridPos": place}
         )
         self._y += 1
+        for each in row.places:
+            self._add(each)
 
-    def add(self, number: int, panel: Panel, width: int, height: int) -> None:
-        """Place a panel. `number` is its id, which links to it use: it never changes."""
-        if self._x + width > WIDTH:
+    def _add(self, place: Place) -> None:
+        if self._x + place.width > WIDTH:
             self._y, self._x, self._height = self._y + self._height, 0, 0
-        place = {"x": self._x, "y": self._y, "w": width, "h": height}
-        self._panels.append({"id": number, "gridPos": place, **panel})
-        self._x, self._height = self._x + width, max(self._height, height)
+        position = {"x": self._x, "y": self._y, "w": place.width, "h": place.height}
+        self._panels.append({"id": place.number, "gridPos": position, **place.panel})
+        self._x, self._height = self._x + place.width, max(self._height, place.height)
 
     def model(self) -> dict[str, Any]:
         """The dashboard as Grafana's classic JSON, in objects."""

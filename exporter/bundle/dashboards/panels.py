@@ -13,6 +13,9 @@ from exporter.bundle.dashboards.palette import BLUE, LIMIT, TRANSPARENT, Word, m
 
 Panel = dict[str, Any]
 
+LAST = ("lastNotNull",)
+"""What a legend says of each line: its last value."""
+
 DATASOURCE: dict[str, str] = {"type": "prometheus", "uid": "${datasource}"}
 
 

@@ -26,7 +26,11 @@ RATE = "$__rate_interval"
 
 JOB = asked("job", "Job", "label_values(tde_target_up, job)", several=True)
 
-ONE_TARGET = 'job=~"$job",target="$target"'
+TARGET = 'job=~"$job",target="$target"'
+INSTANCE = 'job=~"$job",instance=~"$instance"'
+PAIR = f'{TARGET},pair="$pair"'
+OPERATION = f'{PAIR},operation="$operation"'
+"""Selectors of what is chosen at the top of a dashboard about one database."""
 
 EVENTS: Sequence[tuple[str, str, str, bool]] = (
     ("Encryption enabled", "enablement", PURPLE, True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from exporter.bundle.dashboards.board import Place, Row
 from exporter.bundle.dashboards.palette import BLUE, DASHED, ENCRYPTED, GREY, LIMIT, ORANGE, PLAIN, PURPLE
 from exporter.bundle.dashboards.panels import LAST, Query, Style, timeseries
-from exporter.bundle.dashboards.queries import RATE
+from exporter.bundle.dashboards.queries import RATE, TARGET
 
 _TWINS = (Style("encrypted", ENCRYPTED), Style("plain", PLAIN, {"lineStyle": DASHED}))
 

@@ -6,7 +6,7 @@ from exporter.bundle.dashboards.board import Place, Row
 from exporter.bundle.dashboards.limits import CPU
 from exporter.bundle.dashboards.palette import BLUE, DASHED, ENCRYPTED, GREY, ORANGE, PLAIN, PURPLE, TEAL
 from exporter.bundle.dashboards.panels import LAST, Column, Panel, Query, Style, band, table, timeseries
-from exporter.bundle.dashboards.queries import OPERATION, RATE, TARGET, per_run, read_latency, share
+from exporter.bundle.dashboards.queries import OPERATION, PAIR, RATE, TARGET, per_run, read_latency, share
 
 _TWINS = (Style("encrypted", ENCRYPTED), Style("plain", PLAIN, {"lineStyle": DASHED}))
 

@@ -76,6 +76,7 @@ class App:
             healthy=self._healthy,
             ready=self._ready,
             landing=lambda: landing(self._seen, self._started, clock.wall()),
+            targets=lambda: {target.name: target.engine for target in self.settings.targets},
         )
         self.web = WebServer(state, settings.web, self._socket, security)
         self._open_to_all = not security.rules.asks_who

@@ -41,10 +41,14 @@ class Served:
     health: tuple[bool, str] = (True, "all loops turn")
     readiness: tuple[bool, str] = (True, "first pass done")
     landing: Callable[[], Landing] = lambda: Landing("0.0.0", 0.0, 60.0)
+    targets: dict[str, str] = field(default_factory=lambda: {"orders": "mariadb", "billing": "oracle"})
     server: WebServer = None  # type: ignore[assignment]
 
     def current(self) -> FixedPage | None:
         return self.page
+
+    def part(self, target: str) -> FixedPage | None:
+        return None if self.page is None else FixedPage(text=f"# of {target or 'the exporter'}\n".encode())
 
     def fresh(self) -> bool:
         return self.is_fresh
@@ -78,7 +82,9 @@ def serve() -> Iterator[Serve]:
 
     def start(*, security: Security | None = None, **settings: float) -> Served:
         served = Served()
-        state = AppState(served, lambda: served.health, lambda: served.readiness, lambda: served.landing())
+        state = AppState(
+            served, lambda: served.health, lambda: served.readiness, lambda: served.landing(), lambda: served.targets
+        )
         served.server = WebServer(state, WebSettings.model_validate(settings), bind("127.0.0.1", 0), security)
         served.server.start()
         running.append(served.server)

@@ -124,9 +124,9 @@ def amtool(*arguments: str) -> str:
     return ran.stdout
 
 
-def receiver(**labels: str) -> str:
+def receiver(config: Path = EXAMPLE, /, **labels: str) -> str:
     given = [f"{name}={value}" for name, value in labels.items()]
-    return amtool("config", "routes", "test", f"--config.file={EXAMPLE}", *given).strip()
+    return amtool("config", "routes", "test", f"--config.file={config}", *given).strip()
 
 
 # -- the file ------------------------------------------------------------------------------------------
@@ -166,6 +166,23 @@ def test_each_alert_goes_where_its_severity_says(alert):
 def test_others_alerts_and_unknown_severities_are_not_lost():
     assert receiver(alertname="SomebodyElses", severity="critical") == "everything-else"
     assert receiver(alertname="TDESomethingNew", severity="strange") == "tde-tickets"
+
+
+def test_the_routes_that_the_documentation_adds_work(tmp_path):
+    """They are put before the others, as it says, with their receivers."""
+    shown = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "alerts.md").read_text(), re.DOTALL)
+    (added,) = [yaml.safe_load(block) for block in shown if "receiver:" in block]
+    config = example()
+    ours = config["route"]["routes"][0]["routes"]
+    ours[:0] = added
+    known = {each["name"] for each in config["receivers"]}
+    config["receivers"] += [{"name": name} for name in sorted({route["receiver"] for route in added} - known)]
+    file = tmp_path / "alertmanager.yml"
+    file.write_text(yaml.safe_dump(config))
+    key = {"alertname": "TDEKeystoreNotOpen", "component": "keystore", "severity": "critical"}
+    assert receiver(file, **key) == "security-team,tde-pager"
+    assert receiver(file, alertname="TDEPairInvalid", severity="warning", target="erp") == "erp-team"
+    assert receiver(file, alertname="TDEObjectsPlain", severity="info", component="coverage") == "tde-tickets"
 
 
 # -- inhibitions ---------------------------------------------------------------------------------------

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
+import shlex
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,8 +15,10 @@ import pytest
 import yaml
 
 from exporter.bundle.alerts import SETTINGS, with_settings
+from exporter.cli import _parser as parser
 from exporter.exposition import catalogue
 from tests.engines.test_forbidden_sql import FREE, HARM, LICENSED, strip_literals
+from tests.servers.server import StartFailed
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "runbooks"
@@ -24,7 +29,6 @@ SECTIONS = ["Meaning", "Impact", "First three checks", "Usual false causes", "Ho
 ALSO_FREE = {"V$SESSION", "V$SESSION_LONGOPS", "V$INSTANCE", "DBA_OBJECTS", "USER_TAB_PRIVS_RECD"}
 """Views that a person looks at and the exporter does not; no option or pack is needed for them."""
 READS = re.compile(r"SELECT\b|SHOW (?:GLOBAL |ALL |BINARY |MASTER |SLAVE |REPLICA|GRANTS)")
-LABELS = {"alertname", "target", "operation"}
 
 
 @cache
@@ -82,6 +86,11 @@ def test_links_lead_to_pages_and_headings_that_are_there(page):
         assert not anchor or anchor in anchors(file), link
 
 
+@pytest.mark.parametrize("page", [*PAGES, OVERVIEW], ids=lambda page: page.stem)
+def test_alerts_that_a_page_names_exist(page):
+    assert set(re.findall(r"\bTDE[A-Z]\w+", page.read_text())) <= set(rules())
+
+
 def test_the_rules_link_to_the_pages():
     for alert, rule in rules().items():
         assert (ROOT / rule["annotations"]["runbook_url"]).is_file(), alert
@@ -102,6 +111,19 @@ def test_what_a_page_sets_can_be_set(page):
         if value != "NAME":
             texts = [f"{name}={value}"] + [f"{a}={b}" for a, b in re.findall(r"--set (key_age\w+)=(\d+)", text)]
             with_settings(texts)
+
+
+@pytest.mark.parametrize("page", [*PAGES, OVERVIEW], ids=lambda page: page.stem)
+def test_commands_of_the_exporter_exist(page):
+    shown = [line for block in blocks(page, "sh") for line in block.splitlines()]
+    shown += re.findall(r"`(tde-exporter [^`]+)`", " ".join(page.read_text().split()))
+    shown += re.findall(r"^    (tde-exporter .+)$", page.read_text().replace("\\\n", ""), re.MULTILINE)
+    for line in shown:
+        if line.startswith("tde-exporter "):
+            words = shlex.split(line.partition("|")[0].replace("DIR", "dir"), comments=True)[1:]
+            with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.suppress(SystemExit):
+                assert parser().parse_args(words).command
+            assert not said.getvalue(), line
 
 
 # -- statements ----------------------------------------------------------------------------------------
@@ -169,6 +191,24 @@ def test_each_statement_for_mysql_runs(make_mysql, asked_of):
     found = list(statements("sql mysql", "sql mysql replica"))
     assert len(found) > 20
     assert asked_of(make_mysql(binlog=True), "ENCRYPTION='Y'", found) == []
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "mysql"])
+def test_a_server_without_its_key_says_what_the_page_quotes(kind, make_mariadb, make_mysql):
+    """Of one whose redo log is encrypted, and which does not start; and the command of the page finds the words."""
+    check = (FOLDER / "TDETargetDown.md").read_text().split("### 3.")[1]
+    quoted = re.findall(r"`([^`]{20,})`", " ".join(check.split("```")[0].split()))
+    (pattern,) = re.findall(r"grep -i -E '(\S+)'", check)
+    server = make_mysql(encrypt_redo=True) if kind == "mysql" else make_mariadb(encrypt_redo=True)
+    if kind == "mysql":
+        server.query("CREATE TABLE test.needs_a_key (id INT PRIMARY KEY) ENCRYPTION='Y'")
+    server.stop()
+    server.remove_key()
+    before = server.error_log.stat().st_size
+    with pytest.raises(StartFailed):
+        server.start()
+    found = [line for line in server.log(before).splitlines() if re.search(pattern, line, re.IGNORECASE)]
+    assert any(words in line for words in quoted for line in found), found
 
 
 # -- the overview --------------------------------------------------------------------------------------

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -115,7 +118,7 @@ def test_what_a_page_sets_can_be_set(page):
 
 @pytest.mark.parametrize("page", [*PAGES, OVERVIEW], ids=lambda page: page.stem)
 def test_commands_of_the_exporter_exist(page):
-    shown = [line for block in blocks(page, "sh") for line in block.splitlines()]
+    shown = [line for kind in ("sh", "sh embedded") for block in blocks(page, kind) for line in block.splitlines()]
     shown += re.findall(r"`(tde-exporter [^`]+)`", " ".join(page.read_text().split()))
     shown += re.findall(r"^    (tde-exporter .+)$", page.read_text().replace("\\\n", ""), re.MULTILINE)
     for line in shown:
@@ -135,10 +138,11 @@ def test_a_page_advises_no_harm(page):
     kinds = set(re.findall(r"^```(\S.*)$", page.read_text(), re.MULTILINE))
     assert kinds <= {
         "sh",
+        "sh embedded",
         "sql oracle",
         *(f"sql {name}{at}" for name in ("mariadb", "mysql") for at in ("", " replica")),
     }
-    for name in sorted(kinds - {"sh"}):
+    for name in sorted(kinds - {"sh", "sh embedded"}):
         for alert, statement in statements(name):
             if alert == page.stem:
                 assert READS.match(statement), statement
@@ -157,6 +161,34 @@ def test_oracle_is_asked_nothing_that_is_licensed_apart():
         views = set(re.findall(r"\b(?:G?V\$|X\$|DBA_|CDB_|ALL_|USER_)[A-Z0-9_$]+", sql))
         assert views, statement
         assert views <= FREE | ALSO_FREE, f"{alert}: {statement}"
+
+
+def test_each_command_for_the_embedded_engine_runs(tmp_path):
+    """In the folder of a real target; whether its standby runs is not asked, for there is no daemon here."""
+    (tmp_path / "targets.yaml").write_text(
+        "targets: [{name: embedded, engine: sqlite, pairs: [{name: phonebook, rows: 2000}]}]"
+    )
+    environ = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "TDE_EXPORTER_CONFIG": str(tmp_path / "targets.yaml"),
+        "TDE_EXPORTER_STATE_DIRECTORY": str(tmp_path / "state"),
+    }
+    lines = dict.fromkeys(
+        line for page in PAGES for block in blocks(page, "sh embedded") for line in block.splitlines()
+    )
+    assert len(lines) > 5
+    script = ["set -euo pipefail", "tde-exporter provision embedded"]
+    script += ["touch state/targets/embedded/standby.local.db"]
+    script += [line for line in lines if not line.startswith("pgrep")]
+    text = "\n".join(script).replace("/var/lib/tde-exporter", str(tmp_path / "state")).replace("TARGET", "embedded")
+    ran = subprocess.run(
+        ["bash", "-c", text], env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "phonebook.plain.db: SQLite format 3\n" in ran.stdout
+    assert "phonebook.encrypted.db: SQLite" not in ran.stdout
+    assert "key: 65 bytes, mode 600" in ran.stdout
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def _all_operations() -> Panel:
             verdict(PAIR, "operation"),
         ],
         [
-            Column("operation", "Operation", 180),
+            Column("operation", "Operation", 150, grows=True),
             Column("Value #A", "Baseline", 110, "s", 2),
             Column("Value #B", "Now", 110, "s", 2),
             Column("Value #C", "Raw", 100, "percentunit", 1),

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.alerts.alertmanager import Alertmanager, Labels, tool
+from tests.alerts.alertmanager import NEWEST, OLDEST, Alertmanager, Labels, tool
 from tests.processes import until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,8 +118,8 @@ def example():
     return yaml.safe_load(EXAMPLE.read_text())
 
 
-def amtool(*arguments: str) -> str:
-    ran = subprocess.run([str(tool("amtool")), *arguments], capture_output=True, text=True, timeout=30)
+def amtool(*arguments: str, fetched: Path = NEWEST) -> str:
+    ran = subprocess.run([str(tool("amtool", fetched)), *arguments], capture_output=True, text=True, timeout=30)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 
@@ -132,8 +132,9 @@ def receiver(config: Path = EXAMPLE, /, **labels: str) -> str:
 # -- the file ------------------------------------------------------------------------------------------
 
 
-def test_it_is_sound():
-    assert "SUCCESS" in amtool("check-config", str(EXAMPLE))
+@pytest.mark.parametrize("fetched", [NEWEST, OLDEST], ids=["newest", "oldest"])
+def test_it_is_sound(fetched):
+    assert "SUCCESS" in amtool("check-config", str(EXAMPLE), fetched=fetched)
 
 
 def test_it_holds_no_secret_and_no_address_of_anybody():
@@ -229,9 +230,9 @@ def key(labels: Labels) -> frozenset[tuple[str, str]]:
     return frozenset(labels.items())
 
 
-@pytest.fixture(scope="module")
-def alertmanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alertmanager]:
-    with Alertmanager(tmp_path_factory.mktemp("alertmanager"), EXAMPLE) as running:
+@pytest.fixture(scope="module", params=[NEWEST, OLDEST], ids=["newest", "oldest"])
+def alertmanager(request, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alertmanager]:
+    with Alertmanager(tmp_path_factory.mktemp("alertmanager"), EXAMPLE, request.param) as running:
         yield running
 
 

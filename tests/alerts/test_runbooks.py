@@ -7,6 +7,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -127,6 +128,18 @@ def test_commands_of_the_exporter_exist(page):
             with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.suppress(SystemExit):
                 assert parser().parse_args(words).command
             assert not said.getvalue(), line
+
+
+def test_the_configuration_of_prometheus_that_is_shown_is_sound(tmp_path, promtool):
+    shown = re.findall(r"```yaml\n(.*?)```", OVERVIEW.read_text(), re.DOTALL)
+    (block,) = [block for block in shown if "rule_files" in block]
+    (tmp_path / "prometheus.yml").write_text(block)
+    for name in yaml.safe_load(block)["rule_files"]:
+        shutil.copy(ROOT / "alerts" / name, tmp_path / name)
+    command = [str(promtool), "check", "config", str(tmp_path / "prometheus.yml")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"{len(rules())} rules found" in ran.stdout
 
 
 # -- statements ----------------------------------------------------------------------------------------

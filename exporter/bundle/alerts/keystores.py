@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exporter.bundle.alerts.asking import COUNT, SECONDS, asked, listed
-from exporter.bundle.alerts.rules import Alert, Group, Severity
+from exporter.bundle.alerts.rules import RESTART, Alert, Group, Severity
 from exporter.bundle.alerts.thresholds import Thresholds
 from exporter.bundle.alerts.vectors import OF_TARGET, newest
 
@@ -39,7 +39,7 @@ def _state(v: Thresholds) -> tuple[Alert, ...]:
             "not be after the next restart of the database. Do not restart the database and drop nothing: bring the key file, "
             "wallet or key server back first, or open the keystore.",
             wait=v.keystore_for,
-            keep=120,
+            keep=300,
         ),
         Alert(
             "TDEKeystoreDegraded",
@@ -107,6 +107,7 @@ def _care(v: Thresholds) -> tuple[Alert, ...]:
             f"The active master key in the {_NAMED} has been in use for {SECONDS}, longer than the {v.key_age_days:g} days allowed. Nothing is "
             "broken: plan a rotation, back the keystore up before and after it, and see that all standbys get the new key.",
             wait=3600,
+            keep=RESTART,
         ),
         Alert(
             "TDEMasterKeyRotationDue",
@@ -121,6 +122,7 @@ def _care(v: Thresholds) -> tuple[Alert, ...]:
             f"The active master key in the {_NAMED} has been in use for {SECONDS}; after {v.key_age_days:g} days there will be a ticket. Plan its "
             "rotation.",
             wait=3600,
+            keep=RESTART,
         ),
         Alert(
             "TDEMasterKeyNotBackedUp",
@@ -131,5 +133,6 @@ def _care(v: Thresholds) -> tuple[Alert, ...]:
             f"The database says that the active master key in the {_NAMED} was not backed up since it was made: if the keystore is lost, all "
             "encrypted data is lost with it. Back the keystore up now, to another place than the data.",
             wait=3600,
+            keep=RESTART,
         ),
     )

@@ -7,13 +7,11 @@ so it needs no waiting time, and ends only when the interval of the last hour li
 from __future__ import annotations
 
 from exporter.bundle.alerts.asking import OPERATION, asked, ratio_in_words
-from exporter.bundle.alerts.rules import Alert, Board, Group, Severity
+from exporter.bundle.alerts.rules import RESTART, Alert, Board, Group, Severity
 from exporter.bundle.alerts.thresholds import Thresholds, threshold_label
 from exporter.bundle.alerts.vectors import OF_OPERATION, newest
 
 _WHERE = "{{ $labels.operation }} on {{ $labels.target }}, pair {{ $labels.pair }}"
-_RESTART_SECONDS = 900.0
-"""A restart of the exporter must not end an alert and begin it again."""
 
 
 def groups(v: Thresholds) -> tuple[Group, ...]:
@@ -48,7 +46,7 @@ def _against_the_twin(v: Thresholds) -> tuple[Alert, ...]:
             f"The slowest 1 % of {_WHERE}, take more than {percent} longer than on the plain twin: {now}. Typical "
             "queries may not feel it; reads from storage, which are decrypted, do. Look at the target's dashboard when it began, and "
             "compare with changes of load, cache size and storage at that time.",
-            keep=_RESTART_SECONDS,
+            keep=RESTART,
             shows=OPERATION,
         ),
         Alert(
@@ -60,7 +58,7 @@ def _against_the_twin(v: Thresholds) -> tuple[Alert, ...]:
             f"Every second one of {_WHERE}, takes more than {percent} longer than on the plain twin: {now}. That "
             "concerns all users of encrypted data, and its CPU as well. Look at tde_overhead_cpu_ratio and tde_host_aes_acceleration "
             "first: processors without AES instructions, or lost ones after a move, are the usual cause.",
-            keep=_RESTART_SECONDS,
+            keep=RESTART,
             shows=OPERATION,
         ),
         Alert(
@@ -73,7 +71,7 @@ def _against_the_twin(v: Thresholds) -> tuple[Alert, ...]:
             f"{_WHERE}, take more than {v.overhead_ratio_critical:g} times as long as on the plain twin: {now}. Encryption "
             "itself hardly ever costs that much: suspect the key server or keystore, AES instructions lost after a move to "
             "another host, or storage under the encrypted files. Look at the keystore's state and the host's CPU first.",
-            keep=_RESTART_SECONDS,
+            keep=RESTART,
             shows=OPERATION,
         ),
     )
@@ -105,7 +103,7 @@ def _against_the_baseline(v: Thresholds) -> Alert:
         f"rose: {ratio_in_words('tde_baseline_overhead_ratio')}{_since('baseline')}; the plain twin {control}. Something about "
         "encryption changed since then: look at the events on the dashboard (upgrade, rekey, algorithm) first.",
         wait=600,
-        keep=_RESTART_SECONDS,
+        keep=RESTART,
         board=Board.ENABLEMENT,
         shows=OPERATION,
     )

@@ -1,4 +1,4 @@
-.PHONY: help setup run test test-long lint format lock
+.PHONY: help setup run test test-long lint format lock render-dashboards
 
 help:
 	@echo "make run        install what is missing and serve, as ./run does"
@@ -7,6 +7,7 @@ help:
 	@echo "make setup      install what is needed to develop and test"
 	@echo "make lint       formatting, lint and types only"
 	@echo "make format     mend formatting and what the linter can mend"
+	@echo "make render-dashboards   draw the dashboards with Grafana's front-end code into .cache/pictures"
 	@echo "make lock       write requirements/*.txt; make lock UPGRADE=--upgrade for the newest packages"
 
 setup:
@@ -36,3 +37,6 @@ format: setup
 
 lock: setup
 	@tools/lock.sh $(UPGRADE)
+
+render-dashboards: setup
+	@.venv/bin/python -m tests.dashboards.drawing .cache/pictures

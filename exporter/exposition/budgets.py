@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from exporter.config.schema import Settings, TargetSettings
-from exporter.domain.model import Operation
+from exporter.domain.model import Operation, Phase
 from exporter.exposition.screening import count, number
 from exporter.exposition.view import SeriesView
 from exporter.overhead.tiers import tier
@@ -26,6 +26,7 @@ class BudgetBook:
         self._heard: float | None = None
         self._shares: dict[str, float] = {}
         self._periods: dict[tuple[str, Operation], float] = {}
+        self._boosted: frozenset[tuple[str, Operation]] | None = None
         self.bytes_read: int | None = None
         self.bytes_written: int | None = None
 
@@ -48,24 +49,31 @@ class BudgetBook:
             + (len(periods) - len(self._periods))
         )
 
+    def set_boosted(self, keys: Iterable[tuple[str, Operation]]) -> None:
+        """Of which (pair, operation) more samples than configured are taken now."""
+        self._boosted = frozenset(keys)
+
     def lost(self) -> None:
         """Nobody knows any more; what was summed up stays true."""
-        self._heard = None
+        self._heard = self._boosted = None
 
     def shares(self, now: float) -> Mapping[str, float]:
         """Share in use of each budget that is known, by name."""
         return MappingProxyType(dict(self._shares) if self._known(now) else {})
 
-    def rated(self, series: SeriesView, pair: str, now: float) -> SeriesView:
-        """The series with its rate and tier, if these are known."""
-        period = self._periods.get((pair, series.operation)) if self._known(now) else None
+    def rated(self, series: SeriesView, pair: str, phase: Phase, now: float) -> SeriesView:
+        """The series with its rate and tier, and whether it is boosted, if these are known."""
+        key = pair, series.operation
+        period = self._periods.get(key) if self._known(now) else None
         if period is None:
             return series
+        in_bursts = self._samples[series.operation] > 1 and phase is Phase.ENABLED
         return replace(
             series,
             tier=tier(self._samples[series.operation], period),
             period=period,
             thinned=period > self._interval,
+            boosted=key in self._boosted if in_bursts and self._boosted is not None else None,
         )
 
     def _known(self, now: float) -> bool:

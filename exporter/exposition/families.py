@@ -245,6 +245,7 @@ def _put_pair(sheet: Sheet, pair: PairView, target: TargetFacts | None) -> None:
         for variant, side in series.sides.items():
             _put_side(operation.bound(variant=variant.value), side)
         operation.put("tde_canary_tier", None if series.tier is None else series.tier.number)
+        operation.put("tde_canary_boosted", series.boosted)
         if series.summary is not None:
             _put_summary(operation, series)
 

@@ -12,7 +12,7 @@ from exporter import __version__
 from exporter.config.schema import Settings
 from exporter.domain.clock import Clock
 from exporter.domain.events import Event
-from exporter.domain.model import SeriesKey, Snapshot, TargetFacts
+from exporter.domain.model import Operation, SeriesKey, Snapshot, TargetFacts
 from exporter.exposition.catalogue import LATENESS_BUCKETS, NOISE_BUCKETS
 from exporter.exposition.counters import Histogram
 from exporter.exposition.noise import NoiseHour
@@ -27,6 +27,7 @@ from exporter.probing.messages import (
     SKIP_REASONS,
     ActivityRead,
     Beat,
+    BoostedNow,
     BudgetsUsed,
     Building,
     CollectorDone,
@@ -151,6 +152,10 @@ class Ledger:
         """All blocks of observations, for the history."""
         return self._statistics.blocks()
 
+    def boost_wanted(self, target: str) -> frozenset[tuple[str, Operation]]:
+        """The (pair, operation) of a target of which more samples would help to decide sooner."""
+        return frozenset()
+
     def snapshot_rows(self, target: str) -> tuple[SnapshotRow, ...]:
         """The latest dense measurement of a target, judged; empty when there was none."""
         with self._lock:
@@ -212,6 +217,8 @@ class Ledger:
                 book.collector_done(message, now)
             case BudgetsUsed():
                 book.budgets_used(message, now)
+            case BoostedNow():
+                book.set_boosted(message.keys)
             case Building():
                 book.building(message, now)
             case SnapshotDone(snapshot):

@@ -6,7 +6,7 @@ Times of expiry are monotonic seconds; what is shown is Unix time as the probe p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -109,7 +109,8 @@ class TargetBook:
     def __init__(self, settings: Settings, target: TargetSettings) -> None:
         intervals = collector_intervals(settings, target)
         self.settings = target
-        self._load_limit = settings.budgets_of(target).time_share_ratio
+        budgets = settings.budgets_of(target)
+        self._load_limit = budgets.time_share_ratio + budgets.boost_time_share_ratio
         self._budgets = BudgetBook(settings, target)
         self._canary_expiry = max(2 * intervals[CANARY], SHORTEST_EXPIRY)
         self._state_expiry = max(2 * intervals[ENCRYPTION_STATE], SHORTEST_EXPIRY)
@@ -239,6 +240,10 @@ class TargetBook:
     def budgets_used(self, message: BudgetsUsed, now: float) -> None:
         self._invalid += self._budgets.used(message, now)
 
+    def set_boosted(self, keys: Iterable[tuple[str, Operation]]) -> None:
+        """Of which (pair, operation) more samples than configured are taken now."""
+        self._budgets.set_boosted(keys)
+
     def snapshot_done(self, snapshot: Snapshot) -> Snapshot:
         """The dense measurement as it can be believed.
 
@@ -336,7 +341,7 @@ class TargetBook:
                 # What was measured before the change says nothing about what is there now.
                 summary = None
             sides = {variant: self._sides[name, operation, variant].view() for variant in Variant}
-            return self._budgets.rated(SeriesView(operation, MappingProxyType(sides), summary), name, now)
+            return self._budgets.rated(SeriesView(operation, MappingProxyType(sides), summary), name, phase, now)
 
         phase = phase if facts is None else facts.found or phase
         return PairView(name, phase, tuple(series(operation) for operation in self.settings.canary_operations), facts)

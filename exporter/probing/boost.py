@@ -77,10 +77,10 @@ class Boost:
         self._busyness = _Busyness(2 * activity_interval)
         self._hour, self._stretches = Hour(), _Stretches()
         self._wanted: frozenset[Key] = frozenset()
-        self._before: frozenset[Key] = frozenset()
+        self._until: dict[Key, float] = {}
         self._now: set[Key] = set()
+        self._round = 0.0
         self._words = ""
-        self._told: BoostedNow | None = None
         self._lock = threading.Lock()
 
     # -- what is wanted, and what stands against it ----------------------------------------------------
@@ -100,14 +100,14 @@ class Boost:
 
     # -- a round of canaries ---------------------------------------------------------------------------
 
-    def begin_round(self) -> None:
+    def begin_round(self, now: float) -> None:
         with self._lock:
-            self._before, self._now, self._words = frozenset(self._now), set(), ""
+            self._now, self._words, self._round = set(), "", now
 
-    def not_due(self, key: Key) -> None:
-        """A budget left this operation out of the round: it is what it was at its last tick."""
+    def not_due(self, key: Key, now: float) -> None:
+        """A budget left this operation out of the round: for a time it is what it was at its last tick."""
         with self._lock:
-            if key in self._before and key in self._wanted:
+            if key in self._wanted and now < self._until.get(key, now):
                 self._now.add(key)
 
     def grant(self, key: Key, now: float) -> Grant | None:
@@ -126,20 +126,16 @@ class Boost:
         """Account for the extra samples of a tick, which were taken from `begun` to `now`."""
         with self._lock:
             self._hour.add(spent, now)
-            self._stretches.add(begun, begun + self._lasting(key))
+            # Whole rounds are counted, whenever in a round an operation has its turn.
+            self._until[key] = self._round + self._lasting(key)
+            self._stretches.add(self._round, self._until[key])
             self._now.add(key)
         self._governor.charge(None, spent._replace(seconds=0.0), begun, now)
 
-    def news(self) -> BoostedNow | None:
-        """What is boosted as of the last round, if that was not said yet."""
+    def state(self) -> BoostedNow:
+        """What is boosted as of the last round."""
         with self._lock:
-            return self._news(BoostedNow(self._target, frozenset(self._now), self._words))
-
-    def pause(self) -> BoostedNow | None:
-        """Nothing is measured for a while; what there is to say of it."""
-        with self._lock:
-            self._now.clear()
-            return self._news(BoostedNow(self._target, frozenset()))
+            return BoostedNow(self._target, frozenset(self._now), self._words)
 
     # -- what was used ---------------------------------------------------------------------------------
 
@@ -159,8 +155,10 @@ class Boost:
         return LONGEST_SHARE * self._interval
 
     def _lasting(self, key: Key) -> float:
-        """Seconds for which an operation counts as boosted after such a tick: until its next one."""
-        return max(self._interval, self._governor.period(key))
+        """Seconds for which an operation counts as boosted after such a tick: until its next one, which is begun in the
+        first round after its period."""
+        period = self._governor.period(key)
+        return self._interval if period <= self._interval else period + self._interval
 
     def _refusal(self, key: Key, expected: Amounts, spent: Amounts, now: float) -> str:
         """Why there is no room for what the extra samples are expected to take; empty where there is."""
@@ -170,7 +168,7 @@ class Boost:
             return BYTES_SHORT
         if spent.seconds + expected.seconds > self._limit:
             return HOUR_FULL
-        if self._stretches.with_more(now, now + self._lasting(key)) > HOUR:
+        if self._stretches.with_more(self._round, self._round + self._lasting(key)) > HOUR:
             return SIX_HOURS_FULL
         return ""
 
@@ -178,12 +176,6 @@ class Boost:
         spare = self._governor.spare(spent, now)
         first = NAMES.index(BYTES_READ)
         return any(cost > 0 and cost > room for cost, room in zip(expected[first:], spare[first:], strict=True))
-
-    def _news(self, state: BoostedNow) -> BoostedNow | None:
-        if state == self._told:
-            return None
-        self._told = state
-        return state
 
 
 class _Stretches:

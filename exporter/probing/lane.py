@@ -30,6 +30,7 @@ from exporter.probing.messages import (
     HEARTBEAT,
     MISSED,
     STANDBY,
+    BoostedNow,
     CollectorDone,
     ToParent,
 )
@@ -158,8 +159,8 @@ class Lane:
                 self.target.name, collector, seconds, self._clock.wall(), Reason.TIMEOUT, f"{words}; given up"
             )
         )
-        if (news := self._allowance.boost.pause()) is not None:
-            self._emit(news)
+        # Nothing is measured until its successor has made a round, and says what it boosts.
+        self._emit(BoostedNow(self.target.name, frozenset()))
         fields = {"target": self.target.name, "collector": collector, "rest_seconds": rest}
         log.warning(f"{words}; its thread is abandoned", extra=fields)
         return True

@@ -31,6 +31,7 @@ from exporter.probing.messages import (
     ENCRYPTION_STATE,
     STANDBY,
     ActivityRead,
+    BoostedNow,
     Building,
     CollectorDone,
     PairChecked,
@@ -104,6 +105,7 @@ class Rounds:
         )
         self._heartbeats = Heartbeats(target.name, clock, intervals.standby - intervals.heartbeat)
         self._skipped: Counter[str] = Counter()
+        self._boosted: BoostedNow | None = None
 
     @property
     def allowance(self) -> Allowance:
@@ -118,12 +120,13 @@ class Rounds:
 
     def canary(self) -> None:
         """Measure every operation once on every valid pair, as far as the budgets allow."""
-        boost = self.allowance.boost
-        boost.begin_round()
+        self.allowance.boost.begin_round(self._clock.monotonic())
         self._collect(CANARY, self._measure_all)
         self._emit(self._charging.used())
-        if (news := boost.news()) is not None:
-            self._emit(news)
+        boosted = self.allowance.boost.state()
+        if boosted != self._boosted:
+            self._boosted = boosted
+            self._emit(boosted)
 
     def encryption_state(self) -> None:
         """Verify which twin is encrypted and read keystores and inventory."""
@@ -286,7 +289,7 @@ class Rounds:
         for key in governor.order(self._clock.monotonic()):
             if governor.refuses(key, self._clock.monotonic()):
                 self._skipped[BUDGET] += 1
-                self.allowance.boost.not_due(key)
+                self.allowance.boost.not_due(key, self._clock.monotonic())
                 continue
             try:
                 self._measure(session, key)

@@ -34,6 +34,7 @@ from exporter.overhead.stretches import stretch
 from exporter.probing.messages import (
     ActivityRead,
     Beat,
+    BoostedNow,
     BudgetsUsed,
     CollectorDone,
     PairChecked,
@@ -204,10 +205,11 @@ class Stage:
 
     def budgets(self, period: float = 10.0, read: int | None = 8192, written: int | None = 4096) -> None:
         """What a round leaves behind: its budgets, and how often each operation of the first pair may run."""
-        used = {"time": 0.4, "bytes_read": 0.2, "bytes_written": 0.1, "sessions": 0.5}
+        used = {"time": 0.4, "bytes_read": 0.2, "bytes_written": 0.1, "sessions": 0.5, "boost_time": 0.3}
         pair = self.target.pairs[0].name
         periods = {(pair, operation): period for operation in self.target.canary_operations}
         self.say(BudgetsUsed(self.target.name, used, read, written, periods))
+        self.say(BoostedNow(self.target.name, frozenset()))
 
     def hours(self, hours: float = 1.1, interval: float = 10.0) -> None:
         """Rounds and states as they come, until everything that can be known is known."""

@@ -228,6 +228,13 @@ def test_where_the_host_is_not_seen_the_database_may_use_most_of_it_itself():
         assert asked.refusal(at) == expected
 
 
+def test_processor_time_between_readings_far_apart_tells_nothing():
+    asked = Asked()
+    for at, cpu in ((20.0, 100.0), (50.0, 350.0)):
+        asked.boost.read_activity(Activity(cpu_seconds=cpu, host_cpus=8), at)
+    assert asked.refusal(50.0) == ""
+
+
 def test_time_of_an_hour_that_is_used_up_refuses_and_has_a_name():
     asked = Asked(share=0.001)
     asked.boost.charge(RANGE, Amounts(3.55), 20.0, 23.55)
@@ -249,6 +256,13 @@ def test_bytes_that_ordinary_ticks_need_are_not_taken(budget):
     # Three operations need 1083 in an hour; the extra samples of a point select take 6.5.
     for limit, expected in ((1000.0, BYTES_SHORT), (1088.0, BYTES_SHORT), (1100.0, "")):
         assert Asked(cost, WIDE._replace(**{budget: limit})).refusal() == expected
+
+
+def test_while_bytes_thin_one_operation_none_is_boosted_even_if_it_reads_nothing():
+    for read, expected in ((1.0, ""), (30.0, BYTES_SHORT)):
+        target = Target(WIDE._replace(bytes_read=1000.0), lambda key, read=read: Amounts(0.01, read * (key == SCAN)))
+        target.run(0.1)
+        assert target.told[-1].refused == expected
 
 
 def test_extra_bytes_are_charged_to_the_ordinary_budgets_and_time_is_not():

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from exporter.breach_words import exceeded, since
 from exporter.domain.clock import Clock
 from exporter.domain.errors import HistoryError
 from exporter.domain.model import Operation, SeriesKey
@@ -19,8 +20,6 @@ from exporter.exposition.ledger import Ledger
 from exporter.exposition.series_book import WINDOWS, Change, Dated
 from exporter.history.records import State, StateKey
 from exporter.history.store import History
-from exporter.overhead import formats
-from exporter.overhead.evidence import Name
 from exporter.overhead.onset import find_onset
 from exporter.overhead.windows import Block
 
@@ -113,7 +112,7 @@ class Verdicts:
             if change.begun:
                 self._undated.append(change)
             else:
-                log.info("%s no more", _words(change), extra=_about(change))
+                log.info("no longer over budget: %s", exceeded(change.name), extra=_about(change))
         try:
             if self._date() or changes or self._clock.monotonic() >= self._due:
                 self._write()
@@ -156,7 +155,7 @@ class Verdicts:
             self._again.append(change)
             dated = self._dated(change)
             found |= dated is not None
-            log.warning("%s%s", _words(change), self._since(dated), extra=_about(change))
+            self._tell(change, dated)
         due = self._clock.steady() - REVISED_SECONDS
         for change in [change for change in self._again if change.at <= due]:
             if self._clock.monotonic() > until:
@@ -190,25 +189,16 @@ class Verdicts:
         blocks = [found.block for of, found in stretches if of == key and found.seconds == BLOCK]
         return [block for block in blocks if block.epoch == blocks[-1].epoch]
 
-    def _since(self, dated: Dated | None) -> str:
-        if dated is None:
-            return ""
-        step = self._clock.wall() - self._clock.steady()
-        return f", since about {formats.clock(dated.onset + step)} ± {formats.age(dated.uncertainty)}"
-
-
-def _words(change: Change) -> str:
-    return f"{change.key.operation.replace('_', ' ')} is over budget ({threshold_words(change.name)})"
+    def _tell(self, change: Change, dated: Dated | None) -> None:
+        wall = self._clock.wall()
+        onset = None if dated is None else dated.onset + wall - self._clock.steady()
+        told = since(onset, None if dated is None else dated.uncertainty, wall)
+        about = _about(change) | ({"since": told.removeprefix("since ")} if told else {})
+        log.warning("over budget: %s", exceeded(change.name), extra=about)
 
 
 def _about(change: Change) -> dict[str, object]:
-    return {"target": change.key.target, "pair": change.key.pair}
-
-
-def threshold_words(name: Name) -> str:
-    """What was exceeded: `P99 beyond +20 % of the plain twin`."""
-    of = "plain twin" if name.reference == "plain" else name.reference
-    return f"P{name.percentile} beyond {formats.overhead(name.threshold)} of the {of}"
+    return {"target": change.key.target, "pair": change.key.pair, "operation": change.key.operation.value}
 
 
 def _encoded(state: Mapping[str, Any]) -> bytes:

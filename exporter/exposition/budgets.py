@@ -9,7 +9,7 @@ from types import MappingProxyType
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.model import Operation, Phase
 from exporter.exposition.screening import count, number
-from exporter.exposition.view import SeriesView
+from exporter.exposition.view import PairView, SeriesView
 from exporter.overhead.tiers import tier
 from exporter.probing.messages import BUDGETS, BudgetsUsed
 
@@ -61,20 +61,30 @@ class BudgetBook:
         """Share in use of each budget that is known, by name."""
         return MappingProxyType(dict(self._shares) if self._known(now) else {})
 
-    def rated(self, series: SeriesView, pair: str, phase: Phase, now: float) -> SeriesView:
-        """The series with its rate and tier, and whether it is boosted, if these are known."""
-        key = pair, series.operation
-        period = self._periods.get(key) if self._known(now) else None
+    def period(self, pair: str, operation: Operation, now: float) -> float:
+        """Seconds from tick to tick of an operation: as planned, where that is known, else as configured."""
+        return self._planned(pair, operation, now) or self._interval
+
+    def rated(self, pair: PairView, now: float) -> PairView:
+        """The pair with the rates and tiers of its operations, and which are boosted, as far as these are known."""
+        return replace(pair, series=tuple(self._rated(series, pair, now) for series in pair.series))
+
+    def _rated(self, series: SeriesView, pair: PairView, now: float) -> SeriesView:
+        period = self._planned(pair.name, series.operation, now)
         if period is None:
             return series
-        in_bursts = self._samples[series.operation] > 1 and phase is Phase.ENABLED
+        in_bursts = self._samples[series.operation] > 1 and pair.phase is Phase.ENABLED
+        boosted = None if self._boosted is None else (pair.name, series.operation) in self._boosted
         return replace(
             series,
             tier=tier(self._samples[series.operation], period),
             period=period,
             thinned=period > self._interval,
-            boosted=key in self._boosted if in_bursts and self._boosted is not None else None,
+            boosted=boosted if in_bursts else None,
         )
+
+    def _planned(self, pair: str, operation: Operation, now: float) -> float | None:
+        return self._periods.get((pair, operation)) if self._known(now) else None
 
     def _known(self, now: float) -> bool:
         return self._heard is not None and now - self._heard <= self._expiry

@@ -7,6 +7,7 @@ import os
 import threading
 
 from exporter import __version__
+from exporter.boosting import ask_for_samples
 from exporter.chronicle import Chronicle
 from exporter.config.schema import Settings
 from exporter.console import Progress, tell
@@ -19,10 +20,19 @@ from exporter.exposition.view import View
 from exporter.history.store import History
 from exporter.landing import landing
 from exporter.overhead.windows import Block
-from exporter.probing.messages import Building, CollectorDone, PairChecked, SnapshotDone, StandbysRead, ToParent
+from exporter.probing.messages import (
+    BoostedNow,
+    Building,
+    CollectorDone,
+    PairChecked,
+    SnapshotDone,
+    StandbysRead,
+    ToParent,
+)
 from exporter.probing.supervisor import Supervisor
 from exporter.snapshot_table import snapshot_text
 from exporter.troubles import Troubles
+from exporter.verdicts import Verdicts
 from exporter.web.routes import AppState
 from exporter.web.security.live import Security
 from exporter.web.server import WebServer, bind
@@ -65,6 +75,7 @@ class App:
             raise
         self.ledger = Ledger(settings, clock)
         self.chronicle = Chronicle(settings, self.history, self.ledger, clock, self._history_failed)
+        self.verdicts = Verdicts(self.history, self.ledger, clock, self._history_failed)
         self._restore()
         self.renderer = Renderer(self._view, clock, settings.web.max_series, PAGE_STALE)
         self.supervisor = Supervisor(settings, clock, self._deliver, self._up_changed, self._wants_snapshot)
@@ -125,6 +136,8 @@ class App:
                 self._hear(message.words, message.target, message.collector)
             case PairChecked():
                 self._hear(message.facts.problem, message.target, message.facts.pair)
+            case BoostedNow():
+                self._hear(message.refused, message.target, "boost")
             case StandbysRead():
                 for state in message.standbys:
                     self._hear(state.problem, message.target, state.standby, state.channel)
@@ -167,8 +180,7 @@ class App:
     def _restore(self) -> None:
         try:
             self.chronicle.restore()
-            for key, block in self.history.load_blocks(self._clock.steady() - 3600.0):
-                self.ledger.restore(key, block)
+            self.verdicts.restore()
             for target in self.settings.targets:
                 if latest := self.history.latest_snapshot(target.name):
                     self.ledger.restore_snapshot(latest)
@@ -180,10 +192,12 @@ class App:
     def _keep_history(self) -> None:
         pruned = saved = self._clock.monotonic()
         while not self._stop.wait(STEP_SECONDS):
+            ask_for_samples(self.settings, self.ledger, self.supervisor)
             if self._clock.monotonic() - saved >= SAVE_SECONDS or self.chronicle.freezes:
                 saved = self._clock.monotonic()
                 self._save_blocks()
             self.chronicle.step()
+            self.verdicts.step()
             if self._clock.monotonic() - pruned > PRUNE_SECONDS:
                 pruned = self._clock.monotonic()
                 try:
@@ -193,6 +207,7 @@ class App:
         self._probed.wait()
         self._save_blocks()
         self.chronicle.close()
+        self.verdicts.close()
         self.history.close()
 
     def _save_blocks(self) -> None:
@@ -203,6 +218,7 @@ class App:
             if self.history.begin_anew_if_gone():
                 news = list(blocks.values())
                 self.chronicle.write_anew()
+                self.verdicts.write_anew()
             self.history.save_blocks(news)
             self._saved = {place: block for place, (_, block) in blocks.items()}
             self.ledger.state_size(self.history.size_bytes())

@@ -55,8 +55,8 @@ SOMETIMES = frozenset({"channel"})
 """Labels that a sample has only where there are several of what they name. Both formats and Prometheus allow samples
 of one metric with and without a label; an empty one would mean the same, and be longer on every page."""
 
-WINDOW = "1h"
-"""The window of the published statistics, as its label says."""
+WINDOW, DAY = "1h", "24h"
+"""The windows of the published statistics, as their label says."""
 
 LATENESS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 NOISE_BUCKETS = (1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1)
@@ -173,11 +173,11 @@ _ENTRIES = (
     Metric("tde_canary_last_success_timestamp_seconds", Kind.GAUGE, Section.CANARY, "When a canary query last succeeded, Unix time.", _SIDE, "seconds"),
     Metric("tde_canary_blind", Kind.GAUGE, Section.CANARY, "1 when the encrypted runs of the last hour passed nothing through the cipher: their overhead says nothing. Absent where decrypts cannot be counted.", _OPERATION),
     Metric("tde_canary_encrypted_failing", Kind.GAUGE, Section.CANARY, "1 while the encrypted side alone fails: five queries in a row with the plain side working, or at once when its key cannot be had. Absent for pairs whose twins are both plain.", _PAIR),
-    Metric("tde_canary_boosted", Kind.GAUGE, Section.CANARY, "1 while more samples than configured are taken, because the evidence is near a decision, else 0.", _OPERATION),
+    Metric("tde_canary_boosted", Kind.GAUGE, Section.CANARY, "1 while more samples than configured are taken, because the evidence is near a decision, else 0. Absent for operations with one sample in a tick, which are never boosted, and for pairs whose twins are both plain.", _OPERATION),
     Metric("tde_canary_contended_total", Kind.COUNTER, Section.CANARY, "Ticks left out of the statistics because the exporter itself was in the way.", _TARGET, "ticks"),
     Metric("tde_canary_load_ratio", Kind.GAUGE, Section.CANARY, "Share of the last hour during which this target was executing canary queries; an hour that began before the exporter counts as idle until then. The dense snapshot at the start is not counted.", _TARGET, "ratio"),
-    Metric("tde_canary_load_limit_ratio", Kind.GAUGE, Section.CANARY, "The configured limit of tde_canary_load_ratio.", _TARGET, "ratio"),
-    Metric("tde_canary_budget_used_ratio", Kind.GAUGE, Section.CANARY, "Share of a budget that is in use: of what an hour may take, by the last hour (time, bytes_read, bytes_written), or of the sessions that may be open, now (sessions). Bytes that the engine cannot count are not charged.", (*_TARGET, "budget"), "ratio"),
+    Metric("tde_canary_load_limit_ratio", Kind.GAUGE, Section.CANARY, "The configured limit of tde_canary_load_ratio: time_share_ratio, and on top of it boost_time_share_ratio for times in which operations are boosted.", _TARGET, "ratio"),
+    Metric("tde_canary_budget_used_ratio", Kind.GAUGE, Section.CANARY, "Share of a budget that is in use: of what an hour may take, by the last hour (time, bytes_read, bytes_written, and boost_time, the time of the samples that tde_canary_boosted tells of), or of the sessions that may be open, now (sessions). Bytes that the engine cannot count are not charged.", (*_TARGET, "budget"), "ratio"),
     Metric("tde_canary_bytes_read_total", Kind.COUNTER, Section.CANARY, "Bytes that canary queries read from storage, discarded warm-ups included: blocks read times their size. Absent where the engine does not count them.", _TARGET, "bytes"),
     Metric("tde_canary_bytes_written_total", Kind.COUNTER, Section.CANARY, "Bytes that canary queries wrote: the blocks that the encrypted twin encrypted, and as many for the plain twin. Absent where the engine does not count them.", _TARGET, "bytes"),
     Metric("tde_canary_tier", Kind.GAUGE, Section.CANARY, "What the operation can say at the rate that interval, samples in a tick and budgets allow now: 1 P99 within an hour, 2 P50 within an hour and P99 only over a day, 3 P50 only (one sample in a tick, or too few in an hour).", _OPERATION),

@@ -15,8 +15,9 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.core import Metric
 
 from exporter.domain.clock import Clock
-from exporter.exposition.families import Sheet, families, samples_of
+from exporter.exposition.families import families
 from exporter.exposition.parts import Page, Parts, page_of
+from exporter.exposition.sheet import Sheet, samples_of
 from exporter.exposition.view import View
 
 SHORTEST_PAUSE = 0.5

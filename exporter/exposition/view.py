@@ -19,9 +19,10 @@ from exporter.overhead.cost import DecryptCost, Interval, tightest
 from exporter.overhead.evidence import Evidence, Name
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.tiers import Tier
-from exporter.overhead.verdict import State
+from exporter.overhead.verdict import State, word_of_state
 from exporter.overhead.window_day import DaySummary
 from exporter.overhead.windows import SeriesSummary
+from exporter.overhead.words import Word
 
 CipherUnit = tuple[str, str]
 """Unit (`block` or `value`) and source (`counter` or `proxy`) of a number of decrypts."""
@@ -63,8 +64,8 @@ class SeriesView:
 
     `day` is the window of 24 hours, None as `summary` is. `breached` says for each detector whether its breach lasts,
     `breaches` tells of those that do; both stay while nothing can be measured, for a breach is latched. `evidence` has an
-    entry for each detector; it and `state` are None or empty before the series was judged. `boosted` is None while
-    that is unknown.
+    entry for each detector; it and `state` are None or empty before the series was judged. `boosted` is None
+    where an operation is never boosted, and while that is unknown.
     """
 
     operation: Operation
@@ -81,6 +82,13 @@ class SeriesView:
     breached: Mapping[Name, bool] = field(default_factory=dict)
     breaches: tuple[BreachView, ...] = ()
     boosted: bool | None = None
+
+    @property
+    def word(self) -> Word | None:
+        """The word for `state`, the same wherever it is shown; None while there is nothing to say."""
+        if self.state is None:
+            return None
+        return word_of_state(self.state, {}) if self.summary is None else Word(self.summary.word)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from exporter.domain.model import (
     PairFacts,
     Phase,
     Sample,
+    SeriesKey,
     Slot,
     TargetFacts,
     Tick,
@@ -28,12 +30,14 @@ from exporter.domain.model import (
 from exporter.domain.states import Activity, EncryptionState, Keystore, KeystoreState, LagKind, StandbyState
 from exporter.exposition.ledger import Ledger
 from exporter.exposition.page import Renderer
+from exporter.exposition.series_book import Dated
 from exporter.exposition.view import TargetView
 from exporter.overhead.baseline import PairBaseline, SeriesBaseline, freeze
 from exporter.overhead.stretches import stretch
 from exporter.probing.messages import (
     ActivityRead,
     Beat,
+    BoostedNow,
     BudgetsUsed,
     CollectorDone,
     PairChecked,
@@ -131,7 +135,12 @@ class Stage:
     activity: Activity = NO_ACTIVITY
     standbys: tuple[StandbyState, ...] = ()
     work: Work = WORK
+    slowness: float = 1.2
+    """How many times what the plain side takes the encrypted one takes."""
+    pair: PairFacts | None = None
+    """What verification finds, where it is not what is configured."""
     ticks: Counter[Operation] = field(default_factory=Counter)
+    boosted: frozenset[tuple[str, Operation]] = frozenset()
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.settings, self.clock)
@@ -151,7 +160,7 @@ class Stage:
 
     def read_state(self, facts: PairFacts | None = None) -> None:
         for pair in self.target.pairs:
-            self.say(PairChecked(self.target.name, facts or pair_facts(pair.name)))
+            self.say(PairChecked(self.target.name, facts or self.pair or pair_facts(pair.name)))
         self.say(StateRead(self.target.name, self.state))
         self.collected("encryption_state")
 
@@ -186,7 +195,7 @@ class Stage:
             "one",
             self.clock.wall(),
             first,
-            burst(0.0012 * wobble, samples, self.work),
+            burst(0.001 * self.slowness * wobble, samples, self.work),
             burst(0.001 * wobble, samples, replace(self.work, decrypts=0)),
         )
         return replace(tick, **changes)  # type: ignore[arg-type]
@@ -204,10 +213,11 @@ class Stage:
 
     def budgets(self, period: float = 10.0, read: int | None = 8192, written: int | None = 4096) -> None:
         """What a round leaves behind: its budgets, and how often each operation of the first pair may run."""
-        used = {"time": 0.4, "bytes_read": 0.2, "bytes_written": 0.1, "sessions": 0.5}
+        used = {"time": 0.4, "bytes_read": 0.2, "bytes_written": 0.1, "sessions": 0.5, "boost_time": 0.3}
         pair = self.target.pairs[0].name
         periods = {(pair, operation): period for operation in self.target.canary_operations}
         self.say(BudgetsUsed(self.target.name, used, read, written, periods))
+        self.say(BoostedNow(self.target.name, self.boosted))
 
     def hours(self, hours: float = 1.1, interval: float = 10.0) -> None:
         """Rounds and states as they come, until everything that can be known is known."""
@@ -215,10 +225,42 @@ class Stage:
             self.clock.advance(interval)
             if number % 6 == 0:
                 self.read_state()
+                self.ledger.judge()
             if self.target.standbys:
                 self.read_standbys()
             self.read_activity()
             self.round()
+
+    def whole_day(self) -> None:
+        """As long as the longest window takes until it says everything, and then as `hours`."""
+        self.hours(10.2, interval=60.0)
+        self.hours()
+
+    def exceeded(self) -> None:
+        """The encrypted side takes twice as long, until that is found; it is dated an hour back."""
+        self.slowness = 2.5
+        while not (changes := self.ledger.changes()):
+            self.hours(0.1)
+        for change in changes:
+            self.ledger.date(change.key, change.name, Dated(change.at - 3600.0, 600.0))
+
+    def restarted(self) -> Stage:
+        """Another process on the same history, which has not spoken to anybody yet; the clock goes on."""
+        return replace(self, ticks=Counter(self.ticks)).taking_up(self)
+
+    def taking_up(self, before: Stage) -> Stage:
+        """This stage, after it took up what `before` would have written down."""
+        states = json.loads(json.dumps([[*key, state] for key, state in before.ledger.states()]))
+        for target, pair, operation, state in states:
+            self.ledger.restore_state(SeriesKey(target, pair, Operation(operation)), state)
+        for series, block in before.ledger.blocks():
+            self.ledger.restore(series, block)
+        return self
+
+    def boost(self, *keys: tuple[str, Operation]) -> None:
+        """Pairs and operations of the target that are measured more often now."""
+        self.boosted = frozenset(keys)
+        self.say(BoostedNow(self.target.name, self.boosted))
 
     def frozen(self, **changes: object) -> PairBaseline:
         """A baseline of what was measured so far on the first pair; `changes` replace its fields."""

@@ -102,9 +102,9 @@ def _care(v: Thresholds) -> tuple[Alert, ...]:
             "TDEMasterKeyTooOld",
             Severity.WARNING,
             "keystore",
-            f"{age} > {v.key_age_days:g} * {_DAY}",
+            f"{age} > {v.key_age_days:.15g} * {_DAY}",
             f"The master key of {{{{ $labels.target }}}} is {SECONDS} old",
-            f"The active master key in the {_NAMED} has been in use for {SECONDS}, longer than the {v.key_age_days:g} days allowed. Nothing is "
+            f"The active master key in the {_NAMED} has been in use for {SECONDS}, longer than the {v.key_age_days:.15g} days allowed. Nothing is "
             "broken: plan a rotation, back the keystore up before and after it, and see that all standbys get the new key.",
             wait=3600,
             keep=RESTART,
@@ -114,12 +114,12 @@ def _care(v: Thresholds) -> tuple[Alert, ...]:
             Severity.INFO,
             "keystore",
             f"""
-            {age} > {v.key_age_notice_days:g} * {_DAY}
+            {age} > {v.key_age_notice_days:.15g} * {_DAY}
             unless
-            {age} > {v.key_age_days:g} * {_DAY}
+            {age} > {v.key_age_days:.15g} * {_DAY}
             """,
             f"The master key of {{{{ $labels.target }}}} is {SECONDS} old",
-            f"The active master key in the {_NAMED} has been in use for {SECONDS}; after {v.key_age_days:g} days there will be a ticket. Plan its "
+            f"The active master key in the {_NAMED} has been in use for {SECONDS}; after {v.key_age_days:.15g} days there will be a ticket. Plan its "
             "rotation.",
             wait=3600,
             keep=RESTART,

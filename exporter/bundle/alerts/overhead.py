@@ -66,9 +66,9 @@ def _against_the_twin(v: Thresholds) -> tuple[Alert, ...]:
             Severity.CRITICAL,
             "overhead",
             _breach("plain", v.overhead_ratio_critical),
-            f"Encrypted reads take more than {v.overhead_ratio_critical:g} times as long as plain ones: {_WHERE}",
+            f"Encrypted reads take more than {v.overhead_ratio_critical:.15g} times as long as plain ones: {_WHERE}",
             '{{ if eq $labels.percentile "50" }}Typical queries{{ else }}The slowest 1 % of queries{{ end }} of '
-            f"{_WHERE}, take more than {v.overhead_ratio_critical:g} times as long as on the plain twin: {now}. Encryption "
+            f"{_WHERE}, take more than {v.overhead_ratio_critical:.15g} times as long as on the plain twin: {now}. Encryption "
             "itself hardly ever costs that much: suspect the key server or keystore, AES instructions lost after a move to "
             "another host, or storage under the encrypted files. Look at the keystore's state and the host's CPU first.",
             keep=RESTART,
@@ -94,7 +94,7 @@ def _against_the_baseline(v: Thresholds) -> Alert:
         f"""
         {_breach("baseline", v.overhead_ratio)}
         unless on ({of})
-        {newest('tde_overhead_ratio_upper{window="1h"}')} < {v.overhead_ratio:g}
+        {newest('tde_overhead_ratio_upper{window="1h"}')} < {v.overhead_ratio:.15g}
         unless on ({of})
         {newest('tde_baseline_raw_ratio{window="1h"}')} <= 1
         """,
@@ -150,7 +150,7 @@ def _rising(v: Thresholds) -> Alert:
         f"""
         {encrypted}
         / {encrypted_then}
-        > {v.read_rise_ratio:g}
+        > {v.read_rise_ratio:.15g}
         unless
         {plain}
         / {plain_then}

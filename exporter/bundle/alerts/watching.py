@@ -11,7 +11,10 @@ _INSTANCE = ("job", "instance")
 
 def groups(v: Thresholds) -> tuple[Group, ...]:
     """The alerts about the exporter itself."""
-    return (Group("tde-exporter", (*_down(v), *_parts(v))), Group("tde-exporter-slow", _lost(v), interval=300))
+    return (
+        Group("tde-exporter", (*_down(v), *_parts(v), *_troubles(v))),
+        Group("tde-exporter-slow", _lost(v), interval=300),
+    )
 
 
 def _down(v: Thresholds) -> tuple[Alert, ...]:
@@ -92,6 +95,11 @@ def _parts(v: Thresholds) -> tuple[Alert, ...]:
             board=Board.EXPORTER,
             shows=("job", "target"),
         ),
+    )
+
+
+def _troubles(v: Thresholds) -> tuple[Alert, ...]:
+    return (
         Alert(
             "TDEHistoryErrors",
             Severity.WARNING,

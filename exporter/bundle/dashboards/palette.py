@@ -7,7 +7,7 @@ times the contrast that it needs as a line, on Grafana's dark and on its light p
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 BLUE = "#3D8BD4"
@@ -73,7 +73,13 @@ KEYSTORES = (
 OBJECTS = {"encrypted": ORANGE, "plain": BLUE, "pending": PINK, "in_progress": PURPLE, "unknown": GREY}
 """Colours of the states of `tde_objects`."""
 
-REACHABLE = (Word("", 1, "YES", GOOD), Word("", 0, "NO", BAD))
+YES_OR_NO = (Word("", 1, "YES", GOOD), Word("", 0, "NO", BAD))
+
+
+def quiet(words: Iterable[Word]) -> tuple[Word, ...]:
+    """The same words for tables: what is well has no colour, so that the eye finds what is not."""
+    return tuple(replace(word, colour=TRANSPARENT) if word.colour == GOOD else word for word in words)
+
 
 _READS = {
     "point_select": BLUE,
@@ -83,6 +89,19 @@ _READS = {
     "full_scan": ORANGE,
 }
 _WRITES = {"insert_batch": BLUE, "update_batch": TEAL, "delete_replenish": PURPLE, "checkpoint": ORANGE}
+
+REASONS = {
+    "timeout": ORANGE,
+    "keystore": VERMILION,
+    "query": BLUE,
+    "permission": PURPLE,
+    "unavailable": GREY,
+    "connect": TEAL,
+    "auth": VERMILION,
+    "tls": PURPLE,
+    "lock_timeout": PINK,
+}
+"""Colours of the reasons why something failed; rarer ones are blue."""
 
 SOLID_LINE: dict[str, Any] = {"fill": "solid"}
 DASHED: dict[str, Any] = {"fill": "dash", "dash": [8, 6]}

@@ -35,6 +35,7 @@ OUTSIDE = {
 """Metrics that Prometheus or the client library makes, and their labels."""
 
 UNITS = {
+    "locale",
     "none",
     "short",
     "string",
@@ -341,6 +342,14 @@ def tables(dashboard: Dashboard) -> Iterator[str]:
             yield f"{panel['title']}: {sum(widths)} pixels of columns in {room}"
 
 
+def titles(dashboard: Dashboard) -> Iterator[str]:
+    """A title fits on a screen of 1280 pixels, beside the sign that opens its description."""
+    for panel in panels(dashboard):
+        title = re.sub(r"\$(\w+)", "99", panel["title"])
+        if len(title) * 7.5 + 55 > panel["gridPos"]["w"] * 52 - 8:
+            yield f"{panel['title']}: longer than its panel is wide"
+
+
 def legends(dashboard: Dashboard) -> Iterator[str]:
     """Many series have a legend beside the graph."""
     open_ended = {"target", "standby", "object", "channel"}
@@ -389,6 +398,7 @@ RULES: tuple[Rule, ...] = (
     features,
     no_quantile_label,
     tables,
+    titles,
     legends,
     links,
 )

@@ -110,7 +110,7 @@ ANSWER = Row(
             5,
             5,
             stat(
-                "Change that is not encryption",
+                "Not by encryption",
                 "Plain now / plain in the baseline - 1 (control): what changed without any encryption; and the same of the"
                 " encrypted twin without adjustment (raw).",
                 "Control far from 0 %: the workload or the machine changed, and raw tells of that, not of encryption.",

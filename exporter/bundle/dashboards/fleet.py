@@ -250,7 +250,7 @@ TRENDS = Row(
             timeseries(
                 "Operations by verdict",
                 "How many operations of all pairs are in which state.",
-                "Blue: within budget. Brown: undecided. Vermilion: over budget. Grey: nothing can be said, for the reason in"
+                "Blue: within budget. Amber: undecided. Vermilion: over budget. Grey: nothing can be said, for the reason in"
                 " the legend.",
                 [
                     Query(

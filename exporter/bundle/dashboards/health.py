@@ -93,7 +93,7 @@ STATUS = Row(
             4,
             4,
             stat(
-                "Oldest success of a canary",
+                "Oldest success",
                 "How long ago the canary that has been silent for longest last succeeded.",
                 "Rare operations, such as full scans, are silent for minutes by design.",
                 [
@@ -113,7 +113,7 @@ STATUS = Row(
             4,
             4,
             stat(
-                "Samples on the page",
+                "Page samples",
                 "How many samples one scrape brings, over all exporters that are selected.",
                 "Some 300 for each database. Samples refused, in the graph below, means that the cap was reached.",
                 [Query(f"sum(tde_exporter_series{{{INSTANCE}}})", "samples")],

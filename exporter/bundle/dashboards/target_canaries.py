@@ -52,7 +52,6 @@ CANARIES = Row(
                     Style("bytes_written", PURPLE),
                     Style("sessions", GREY, {"lineStyle": DASHED}),
                 ],
-                calcs=LAST,
             ),
         ),
         Place(

@@ -109,7 +109,7 @@ KEYS = Row(
             4,
             4,
             stat(
-                "Age of the master key",
+                "Master key age",
                 "Days since the oldest active master key was activated.",
                 "Orange from 330 days, vermilion from 365: time to rotate, if your policy is a year.",
                 [
@@ -129,7 +129,7 @@ KEYS = Row(
             4,
             4,
             stat(
-                "Master key backed up",
+                "Key backed up",
                 "Whether the active master key was backed up since it was made, as the database knows.",
                 "NO: losing the keystore now would lose the data.",
                 [Query(f"min(tde_master_key_backed_up{{{TARGET}}})", "backed up")],

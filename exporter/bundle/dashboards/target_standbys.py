@@ -40,21 +40,22 @@ def _standby_table() -> Panel:
         Column("standby", "Standby", 110),
         Column("channel", "Channel", 90),
         Column("Value #A", "Configured", 95, "none", words=RUNNING),
-        Column("Value #B", "Primary can send", 130, "none", words=RUNNING),
-        Column("Value #C", "Receives", 90, "none", words=RUNNING),
-        Column("Value #D", "Applies", 90, "none", words=RUNNING),
-        Column("Value #E", "Has all keys", 105, "none", words=RUNNING),
-        Column("Value #F", "Transport", 95, "s", 1),
+        Column("Value #B", "Can send", 85, "none", words=RUNNING),
+        Column("Value #C", "Receives", 85, "none", words=RUNNING),
+        Column("Value #D", "Applies", 85, "none", words=RUNNING),
+        Column("Value #E", "Has all keys", 100, "none", words=RUNNING),
+        Column("Value #F", "Transport", 90, "s", 1),
         Column("Value #G", "Apply", 85, "s", 1),
-        Column("Value #H", "Heartbeat", 95, "s", 1),
-        Column("Value #I", "Delay on purpose", 130, "s", 0),
-        Column("Value #J", "Clock ahead", 105, "s", 1),
+        Column("Value #H", "Heartbeat", 90, "s", 1),
+        Column("Value #I", "Delay set", 90, "s", 0),
+        Column("Value #J", "Clock ahead", 100, "s", 1),
     ]
     return table(
         "Each standby",
         "Each standby, and each replication channel where there are several: does it receive, apply and hold the keys; how"
         " far is it behind.",
-        "Has all keys NO: it cannot apply, or cannot be read after a switchover. Clock ahead is no lag. – is unknown or not"
+        "Can send NO: the primary's way to it is in error or switched off. Has all keys NO: it cannot apply, or cannot be"
+        " read after a switchover. Delay set: on purpose. Clock ahead is no lag. – is unknown or not"
         " told by this engine.",
         [
             f"max by ({_EACH}) (tde_standby_lag_known{{{TARGET}}}) * 0"

@@ -23,7 +23,7 @@ def _facts() -> Panel:
         ],
         [
             Column("variant", "Twin", 100),
-            Column("Value #A", "Rows", 120, "short", 1),
+            Column("Value #A", "Rows", 120, "locale", 0),
             Column("Value #B", "Rows in a block", 140, "none", 1),
         ],
         across=8,
@@ -131,7 +131,6 @@ CIPHER = Row(
                     Style("/^plain/", PLAIN),
                     Style("/encrypts$/", properties={"lineStyle": DASHED}),
                 ],
-                calcs=LAST,
             ),
         ),
         Place(

@@ -273,10 +273,13 @@ def table(
             },
         },
     ]
-    sort = [] if order is None else [{"displayName": order[0], "desc": order[1]}]
+    if order is not None:
+        # Not the option of the table, which some versions forget when data comes late.
+        sort = {"id": "sortBy", "options": {"fields": {}, "sort": [{"field": order[0], "desc": order[1]}]}}
+        panel["transformations"].append(sort)
     fixed = _wide(columns, across)
     styles = [_column(column, column.name in fixed) for column in columns]
-    return _look(panel, styles, {"showHeader": True, "cellHeight": "sm", "sortBy": sort})
+    return _look(panel, styles, {"showHeader": True, "cellHeight": "sm", "sortBy": []})
 
 
 def _wide(columns: Sequence[Column], across: int) -> set[str]:

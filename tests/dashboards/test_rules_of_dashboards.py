@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from exporter.bundle import alerts
+from exporter.bundle.anchors import PANELS
 from exporter.bundle.dashboards import boards, palette
 from exporter.exposition.catalogue import CATALOGUE
 from tests.dashboards import promql, rules
@@ -165,11 +166,13 @@ def alerts_and_links() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("alert", "address"), alerts_and_links())
-def test_an_alert_opens_a_dashboard_with_variables_that_it_has(alert: str, address: str) -> None:
+def test_an_alert_opens_a_dashboard_with_its_variables_and_a_panel_for_its_reason(alert: str, address: str) -> None:
     match = re.fullmatch(r"/d/([\w-]+)(?:\?(.*))?", address)
     assert match is not None, alert
     dashboard = DASHBOARDS[match[1]]
     named = {each["name"] for each in dashboard["templating"]["list"]}
     assert {*re.findall(r"var-(\w+)=", match[2] or "")} <= named
-    for panel in re.findall(r"viewPanel=(?:panel-)?(\d+)", match[2] or ""):
-        assert int(panel) in [each["id"] for each in dashboard["panels"]]
+    panel = next(each for each in dashboard["panels"] if each["id"] == PANELS[alert])
+    assert panel["type"] != "row"
+    for linked in re.findall(r"viewPanel=(?:panel-)?(\d+)", match[2] or ""):
+        assert int(linked) == PANELS[alert]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from exporter.bundle.dashboards.palette import BLUE, LIMIT, TRANSPARENT, Word, mapped, steps
+from exporter.bundle.dashboards.palette import BLUE, LIMIT, SILENT, TRANSPARENT, Word, mapped, steps
 
 Panel = dict[str, Any]
 
@@ -136,7 +136,7 @@ def stat(
         "decimals": decimals,
         "noValue": none,
         "color": {"mode": "thresholds"},
-        "thresholds": thresholds or steps(BLUE),
+        "thresholds": thresholds or steps(SILENT if words else BLUE),
         "mappings": mapped(words) if words else [],
     }
     panel = _panel("stat", title, what, read, _targets([Query(q.expr, q.legend, True) for q in queries]), defaults)
@@ -316,7 +316,7 @@ def timeline(title: str, what: str, read: str, queries: Sequence[Query], *, word
         "unit": "none",
         "noValue": none,
         "color": {"mode": "thresholds"},
-        "thresholds": steps(BLUE),
+        "thresholds": steps(SILENT),
         "mappings": mapped(words),
         "custom": {
             "lineWidth": 0,

@@ -9,7 +9,7 @@ from exporter.domain.events import Event
 from exporter.domain.model import PairFacts, SeriesKey, Variant
 from exporter.exposition.statistics import Levels
 from exporter.exposition.view import PairView, SeriesView
-from exporter.overhead.baseline import PairBaseline, SeriesBaseline, chosen, compare, inverse
+from exporter.overhead.baseline import PairBaseline, SeriesBaseline, chosen, compare, reference
 from exporter.overhead.event_watch import newest_of
 
 NONE = "no baseline"
@@ -84,4 +84,4 @@ def _fits(baseline: PairBaseline, facts: PairFacts | None) -> tuple[str, bool]:
 
 def _turned(series: SeriesBaseline) -> SeriesBaseline:
     sides = {variant: series.sides[variant.other] for variant in Variant}
-    return replace(series, sides=sides, ratio={percent: inverse(ratio) for percent, ratio in series.ratio.items()})
+    return replace(series, sides=sides, ratio=reference(series, swapped=True))

@@ -37,6 +37,8 @@ MOST_SAMPLES = 400_000
 _FEWEST_FOR_TAIL = 100
 _FEWEST_IN_A_GROUP = 5
 _FEWEST_GROUPS = 3
+_ONE_ERROR = 0.994458
+"""Two-sided 68 % quantile of the normal distribution."""
 
 NEEDED = f"at least {FEWEST_BLOCKS} blocks of five minutes with enough samples for an interval"
 
@@ -151,6 +153,7 @@ def compare(
     `swapped`: the side that is encrypted now was the plain one in the baseline.
     """
     before = {variant: baseline.sides[variant.other if swapped else variant].levels for variant in Variant}
+    then = reference(baseline, swapped)
     raw, control = (
         {
             percent: ratio
@@ -160,12 +163,24 @@ def compare(
         for variant in (Variant.ENCRYPTED, Variant.PLAIN)
     )
     adjusted = {
-        percent: ratio
-        for percent, found in now.items()
-        if percent in baseline.ratio
-        and (ratio := divided(found, inverse(baseline.ratio[percent]) if swapped else baseline.ratio[percent]))
+        percent: ratio for percent, found in now.items() if percent in then and (ratio := divided(found, then[percent]))
     }
     return Comparison(raw, control, adjusted)
+
+
+def reference(baseline: SeriesBaseline, swapped: bool) -> dict[int, Ratio]:
+    """`r0` by percentile, for the sides as they are now; `swapped` as in `compare`."""
+    return {percent: inverse(ratio) if swapped else ratio for percent, ratio in baseline.ratio.items()}
+
+
+def upper_reference(ratio: Ratio) -> float | None:
+    """The upper end of the 68 % interval (one standard error) of `r0`, from its 95 % interval; None where it is unknown.
+
+    A breach against a baseline means more than so many times this: what is not known well gives no alarm.
+    """
+    if not ratio.estimate or not ratio.upper:
+        return None
+    return exponential(math.log(ratio.estimate) + math.log(ratio.upper / ratio.estimate) * _ONE_ERROR / Z)
 
 
 def divided(now: Ratio, before: Ratio) -> Ratio | None:

@@ -20,6 +20,8 @@ from exporter.overhead.baseline import (
     freeze,
     inverse,
     levels,
+    reference,
+    upper_reference,
     verdict,
 )
 from exporter.overhead.blocks import Block, BlockSide
@@ -165,6 +167,17 @@ def test_an_unknown_end_stays_unknown() -> None:
     assert found is not None
     assert (found.lower is None, found.upper) == (False, None)
     assert divided(Ratio(None, 20.0, None, 50), before) is None
+
+
+def test_the_reference_of_an_alarm_is_one_error_above_the_ratio_of_the_sides_as_they_are_now() -> None:
+    ratio = Ratio(1.1, 1.1 / math.exp(0.196), 1.1 * math.exp(0.196), 700)
+    assert upper_reference(ratio) == pytest.approx(1.1 * math.exp(0.0994), rel=1e-4)
+    baseline = SeriesBaseline({}, {50: ratio}, 12, 3600.0)
+    assert reference(baseline, swapped=False) == {50: ratio}
+    turned = upper_reference(reference(baseline, swapped=True)[50])
+    assert turned == pytest.approx(math.exp(0.0994) / 1.1, rel=1e-4)
+    assert upper_reference(replace(ratio, upper=None)) is None
+    assert upper_reference(Ratio(None, 20.0, None, 700)) is None
 
 
 def test_percentiles_among_timeouts_have_no_level_and_are_not_compared() -> None:

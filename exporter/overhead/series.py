@@ -121,6 +121,11 @@ class Series:
         gone = [name for name in self._verdict.breached if name.reference == _BASELINE and name.percentile in renewed]
         return self._verdict.ask(_names(self._detectors), anew=gone)
 
+    @property
+    def before(self) -> Mapping[int, Ratio]:
+        """What it is compared with: a baseline's encrypted / plain by percentile."""
+        return self._before
+
     # -- what comes out ----------------------------------------------------------------------------------
 
     def judge(self, now: float, period: float, *, unreachable: bool = False) -> Judgement:
@@ -158,6 +163,21 @@ class Series:
     def boost_wanted(self) -> bool:
         """Whether more samples in a tick would bring a decision nearer."""
         return self._evidence.boost_wanted and not self._frozen
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Every detector's, to be read only."""
+        return self._evidence.all
+
+    @property
+    def breached(self) -> dict[Name, bool]:
+        """For every detector, whether its breach lasts."""
+        return self._verdict.breached
+
+    @property
+    def breaches(self) -> tuple[Breach, ...]:
+        """Those that last."""
+        return self._verdict.breaches
 
     def to_state(self) -> dict[str, Any]:
         """What a restart needs beside the blocks, for JSON, in parts that change at different times.

@@ -15,7 +15,7 @@ from exporter.landing import landing
 from exporter.overhead.baseline import inverse, upper_reference
 from exporter.overhead.evidence import MEDIAN_MARGIN, Name
 from exporter.web.pages.landing import render
-from tests.exposition.stages import Stage, pair_facts
+from tests.exposition.stages import Stage, burst, pair_facts
 from tests.narrowing import known
 
 OPERATION = Operation.POINT_SELECT
@@ -226,6 +226,50 @@ def test_a_pair_in_phase_aa_that_is_found_encrypted_gets_a_verdict(stage: Stage)
     summary = stage.view.pairs[0].series[0].summary
     assert summary is not None
     assert summary.word == "warming"
+
+
+def certifying(stage: Stage) -> Stage:
+    """A target whose twins are both plain, and meant to be, at the beginning of an hour."""
+    pair = stage.target.pairs[0].model_copy(update={"phase": Phase.AA})
+    target = stage.target.model_copy(update={"pairs": (pair,), "operations": (OPERATION, Operation.FULL_SCAN)})
+    made = Stage(stage.settings.model_copy(update={"targets": (target,)}))
+    made.clock.advance(3600.0 - made.clock.steady() % 3600.0)
+    made.begin()
+    return made
+
+
+def measured(stage: Stage, hours: float, ratio: float) -> str:
+    """So much longer, a tick of each operation every two minutes; what the page says of the certificate then."""
+    facts = replace(pair_facts(encrypted=False), phase=Phase.AA)
+    for number in range(round(30 * hours)):
+        stage.clock.advance(120.0)
+        stage.read_state(facts)
+        for operation, samples in ((OPERATION, 20), (Operation.FULL_SCAN, 1)):
+            wobble = 1 + 0.01 * (number % 7)
+            sides = {"encrypted": burst(0.001 * wobble * ratio, samples), "plain": burst(0.001 * wobble, samples)}
+            stage.tick(operation, **sides)
+        stage.collected()
+        stage.ledger.judge()
+    view = stage.ledger.view()
+    (row,) = landing(view, 0.0, view.at).targets[0].pairs
+    return row.words.replace("\u00a0", " ")
+
+
+def test_the_landing_page_says_whether_plain_twins_are_certified_and_what_is_missing(stage: Stage) -> None:
+    stage = certifying(stage)
+    assert "certified" not in measured(stage, 0.5, 1.0)
+    assert "not certified (too short): point select: 2 h 0 min of measurements, a day is needed" in measured(
+        stage, 2, 1.0
+    )
+    assert "certified by the last 24 h: the twins are alike without encryption" in measured(stage, 22.6, 1.0)
+    # Not of twins that are no more what they were.
+    stage.read_state(replace(pair_facts(encrypted=True, epoch="two"), phase=Phase.AA))
+    assert stage.view.pairs[0].certificate is None
+
+
+def test_twins_that_differ_without_encryption_are_refused_as_soon_as_it_shows(stage: Stage) -> None:
+    words = measured(certifying(stage), 12, 1.3)
+    assert "not certified (refused): point select: the twins differ: P50 +30 %" in words
 
 
 def test_an_event_that_opens_an_epoch_begins_the_statistics_anew(full: Stage) -> None:

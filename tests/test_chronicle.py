@@ -146,6 +146,25 @@ def test_from_plain_twins_to_what_encryption_costs(live: Lives) -> None:
     assert run.failures == []
 
 
+def test_what_the_twins_hide_by_themselves_is_a_breach_against_their_baseline(live: Lives) -> None:
+    run = live()
+    run.measure(60, ratio=0.9)
+    run.check(twins(a=True))
+    run.save()
+    run.measure(100, ratio=1.18)
+    breach = {"percentile": "50", "threshold": "1.2"}
+    assert run.value("tde_overhead_breach", reference="baseline", **breach) == 1
+    assert run.value("tde_overhead_breach", reference="plain", **breach) == 0
+    assert run.value("tde_overhead_state", state="over_budget") == 1
+    # The baseline is dropped by another process, and with it goes what was held against it.
+    (frozen,) = run.history.baselines.all()
+    with closing(History.open(live.settings.history_path, 1e9, live.clock, set_aside=False)) as other:
+        assert other.baselines.drop(frozen.id)
+    run.chronicle.step()
+    assert run.value("tde_overhead_breach", reference="baseline", **breach) is None
+    assert run.value("tde_overhead_state", state="over_budget") == 0
+
+
 def test_either_twin_may_become_the_encrypted_one(live: Lives) -> None:
     run = live()
     run.measure(60, ratio=1.05)

@@ -44,13 +44,17 @@ class Plan(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A breach that began or ended at `at` (steady seconds); `ratio` is the one that its evidence is about."""
+    """A breach that began or ended at `at` (steady seconds); `ratio` is the one that its evidence is about.
+
+    One that ended is `dropped` when nobody asks any more: another baseline, or twins that are both plain.
+    """
 
     key: SeriesKey
     name: Name
     at: float
     begun: bool
     ratio: float
+    dropped: bool = False
 
 
 class Dated(NamedTuple):
@@ -223,7 +227,7 @@ class SeriesBook:
         if certifying is self._certifying:
             return
         old, self._certifying = self.series, certifying
-        self._note(old.breaches, at, begun=False)
+        self._note(old.breaches, at, begun=False, dropped=True)
         self.series = self._anew(at)
         self.series.compare_with(old.before)
         # What the window holds shows until there is something of the new epoch.
@@ -235,13 +239,13 @@ class SeriesBook:
         # A breach that ends with its detector was about the ratio that this one had.
         asked = {one.detector.name: one.detector.ratio for one in self.series.evidence}
         for breach in self.series.compare_with(before):
-            self.changes.append(Change(self.key, breach.name, at, False, asked[breach.name]))
+            self.changes.append(Change(self.key, breach.name, at, False, asked[breach.name], dropped=True))
             self._dates.pop(breach.name, None)
         self.changed = True
 
-    def _note(self, breaches: tuple[Breach, ...], at: float, *, begun: bool) -> None:
+    def _note(self, breaches: tuple[Breach, ...], at: float, *, begun: bool, dropped: bool = False) -> None:
         for breach in breaches:
-            self.changes.append(self._change(breach, at, begun=begun))
+            self.changes.append(self._change(breach, at, begun=begun)._replace(dropped=dropped))
             self._dates.pop(breach.name, None)
 
     def _change(self, breach: Breach, at: float, *, begun: bool) -> Change:

@@ -174,7 +174,7 @@ def test_a_breach_ends_with_the_baseline_that_it_was_about(full: Stage) -> None:
     again.ledger.set_baselines("embedded", [])
     assert again.value("tde_overhead_breach", **labels) is None
     (change,) = again.ledger.changes()
-    assert (change.name, change.begun) == (Name(50, "baseline", 1.2), False)
+    assert (change.name, change.begun, change.dropped) == (Name(50, "baseline", 1.2), False, True)
     assert change.ratio == pytest.approx(asked[50] * math.exp(MEDIAN_MARGIN))
 
 

@@ -17,9 +17,10 @@ from exporter.domain.clock import FakeClock
 from exporter.domain.errors import HistoryError
 from exporter.domain.events import Event, EventKind, Origin
 from exporter.domain.model import Operation, PairFacts, Phase, Slot, TwinFacts
+from exporter.domain.states import Activity
 from exporter.engines.fake.settings import Target
 from exporter.history.store import History
-from exporter.probing.messages import PairChecked, StateRead, TargetReached, TickDone, ToParent
+from exporter.probing.messages import ActivityRead, PairChecked, StateRead, TargetReached, TickDone, ToParent
 from tests.exposition.stages import FACTS, Stage, burst
 
 PAIR = "main"
@@ -258,6 +259,19 @@ def test_a_mark_is_seen_at_the_next_step_and_begins_anew(live: Lives) -> None:
     assert run.value("tde_overhead_samples", variant="plain", window="1h") == 1200
     epochs = {part.block.epoch for _, part in run.history.load_span(0.0, 2e9)}
     assert epochs == {"False-False-same", f"False-False-same/{event.id}"}
+
+
+def test_another_size_of_the_buffer_pool_begins_anew_and_freezes_nothing(live: Lives) -> None:
+    run = live()
+    run.measure(60)
+    for mebibytes in (128, 256, 256):
+        run.hear(ActivityRead("orders", Activity(buffer_bytes=mebibytes * 2**20)))
+        run.chronicle.step()
+    (event,) = run.events()
+    assert (event.kind, event.text) == (EventKind.RESIZE, "buffer pool 128 MiB → 256 MiB")
+    assert run.value("tde_event_timestamp_seconds", kind="resize") == event.at
+    assert run.value("tde_overhead_samples", variant="plain") is None
+    assert run.baselines == []
 
 
 @pytest.mark.parametrize("kind", [EventKind.RESTART, EventKind.OTHER])

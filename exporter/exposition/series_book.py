@@ -256,7 +256,8 @@ class SeriesBook:
         dated = self._dates.get(breach.name)
         if dated is None:
             return BreachView(breach.name, breach.since + step)
-        return BreachView(breach.name, breach.since + step, dated.onset + step, dated.uncertainty)
+        # In whole seconds: the two clocks drift apart, and a time that is known to minutes should not tremble.
+        return BreachView(breach.name, breach.since + step, float(round(dated.onset + step)), dated.uncertainty)
 
 
 def _dates(state: Mapping[str, Any]) -> dict[Name, Dated]:

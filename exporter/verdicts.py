@@ -180,7 +180,10 @@ class Verdicts:
             return None
         step = self._clock.steady() - self._clock.wall()
         events = [event.at + step for event in self._ledger.events(key.target)]
-        onset = find_onset(blocks, change.ratio, events, BLOCK)
+        # What an event opened an epoch for may be what costs more: then all of the newest epoch does.
+        newest = [block for block in blocks if block.epoch == blocks[-1].epoch]
+        found = (find_onset(part, change.ratio, events, BLOCK) for part in (newest, blocks))
+        onset = next((one for one in found if one is not None), None)
         if onset is None:
             return None
         # A block is known by its start, and what it holds may have begun anywhere in it.
@@ -189,11 +192,10 @@ class Verdicts:
         return dated
 
     def _last_day(self, key: SeriesKey, at: float) -> list[Block]:
-        """The closed blocks of the newest epoch, of the day before `at` and since; as long as the history has them."""
+        """The closed blocks of the day before `at` and since, as far as the history has them."""
         since, now = at - DAY_SECONDS + 7200.0, self._clock.steady()
         stretches = self._history.load_span(since, now, key.target, key.pair)
-        blocks = [found.block for of, found in stretches if of == key and found.seconds == BLOCK]
-        return [block for block in blocks if block.epoch == blocks[-1].epoch]
+        return [found.block for of, found in stretches if of == key and found.seconds == BLOCK]
 
     def _tell(self, change: Change, dated: Dated | None) -> None:
         wall = self._clock.wall()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import yaml
 
 from exporter.bundle import alerts
 from exporter.bundle.anchors import PANELS
@@ -158,6 +159,27 @@ def test_doubt_and_wrong_differ_in_brightness_too() -> None:
 def test_every_state_has_a_word_of_its_own() -> None:
     for words in (palette.VERDICTS, palette.KEYSTORES):
         assert len({word.text for word in words}) == len({word.code for word in words}) == len(words)
+
+
+def metrics(text: str) -> set[str]:
+    """Names of metrics in an expression, those below recording rules included."""
+    recorded = yaml.safe_load(alerts.files()["tde-recording.yml"])
+    below = {rule["record"]: rule["expr"] for group in recorded["groups"] for rule in group["rules"]}
+    found = {name for name in re.findall(r"\b\w+\b", text) if name in CATALOGUE or name == "up"}
+    return found.union(*(metrics(expr) for name, expr in below.items() if name in text))
+
+
+ABOUT_OBJECTS = {"TDEConversionStalled", "TDEUnprotectedDependents"}
+"""Their numbers are on the dashboard of the database; they open the comparison, for an event is the cause most likely."""
+
+
+@pytest.mark.parametrize("alert", sorted(PANELS.keys() - ABOUT_OBJECTS - {"TDEWatchdog"}))
+def test_the_panel_of_an_alert_shows_what_the_alert_reads(alert: str) -> None:
+    groups = yaml.safe_load(alerts.files()["tde-alerts.yml"])["groups"]
+    rule = next(rule for group in groups for rule in group["rules"] if rule["alert"] == alert)
+    uid = re.findall(r"/d/([\w-]+)", rule["annotations"]["dashboard_url"])[0]
+    panel = next(each for each in DASHBOARDS[uid]["panels"] if each["id"] == PANELS[alert])
+    assert metrics(rule["expr"]) & metrics(" ".join(target["expr"] for target in panel["targets"]))
 
 
 def alerts_and_links() -> list[tuple[str, str]]:

@@ -199,13 +199,7 @@ def timeseries(
         "thresholds": thresholds,
         "mappings": [],
         "custom": {
-            "drawStyle": "bars" if bars else "line",
-            "lineInterpolation": "stepAfter" if steps_of else "linear",
-            "lineWidth": 0 if stacked else 1 if bars else 2,
-            "fillOpacity": 75 if stacked or bars else 0,
-            "showPoints": "never",
-            "spanNulls": False,
-            "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
+            **_drawing(stacked, bars, steps_of),
             "thresholdsStyle": {"mode": "off" if limit is None else "dashed"},
             **{name: at for name, at in zip(("axisSoftMin", "axisSoftMax"), shown, strict=True) if at is not None},
         },
@@ -220,6 +214,18 @@ def timeseries(
             "tooltip": {"mode": "multi", "sort": "desc" if legend == "right" else "none"},
         },
     )
+
+
+def _drawing(stacked: bool, bars: bool, steps_of: bool) -> dict[str, Any]:
+    return {
+        "drawStyle": "bars" if bars else "line",
+        "lineInterpolation": "stepAfter" if steps_of else "linear",
+        "lineWidth": 0 if stacked else 1 if bars else 2,
+        "fillOpacity": 75 if stacked or bars else 0,
+        "showPoints": "never",
+        "spanNulls": False,
+        "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
+    }
 
 
 def band(line: str, low: str = "at least", high: str = "at most", colour: str = BLUE) -> list[Style]:

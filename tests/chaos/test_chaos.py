@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import time
@@ -11,15 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from benchmarks.figures import note
-from exporter.config import loader
-from exporter.domain.clock import SystemClock
-from exporter.engines import registry
-from exporter.exposition.ledger import Ledger
-from exporter.history.records import State, StateKey
-from exporter.history.store import History
 from tests.chaos.faults import Faults
 from tests.chaos.watching import Watcher
-from tests.chaos.world import LIVING, SCRIPTED, World
+from tests.chaos.world import LIVING, World
 from tests.watched import Watched
 
 LONGEST_SCRAPE, LONGEST_STOP, LONGEST_LOSS = 0.5, 5.0, 10.0
@@ -36,22 +29,9 @@ def world(make_mariadb, make_proxy, libfaketime, tmp_path) -> Iterator[World]:
     assert made.returncode == 0, made.stderr
     world = World(tmp_path, watched, make_proxy(server.address), libfaketime)
     try:
-        plant_breach(world)
         yield world
     finally:
         world.close()
-
-
-def plant_breach(world: World) -> None:
-    """What evidence of months would leave in the history."""
-    settings = loader.load(world.daemon.directory / "config.yaml", target_types=registry.target_types())
-    clock = SystemClock()
-    history = History.keep(world.disk.seen("history.db"), 86400.0, clock)
-    for key, state in Ledger(settings, clock).states():
-        if key.target == SCRIPTED:
-            state["verdict"]["breaches"] = [[50, "plain", 1.2, clock.steady() - 600.0]]
-            history.records.record(states={StateKey.of("overhead", key): State(1, json.dumps(state).encode())})
-    history.close()
 
 
 @pytest.mark.timeout(300)
@@ -96,6 +76,7 @@ def survive(world: World, at_least: float, suite: str) -> None:
         **{"pages checked": watcher.pages, "lies": len(watcher.problems)},
         **{"longest scrape (s)": watcher.longest_scrape, "oldest page (s)": watcher.oldest_page},
         **{"longest stop (s)": world.longest_stop, "history lost, at most (s)": watcher.longest_loss},
+        **{"ends of daemons that this is from": watcher.losses},
         **{"all well again after (s)": recovery},
     )
 

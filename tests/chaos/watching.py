@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 import threading
 import time
-from collections.abc import Iterable
 
 import httpx
 from prometheus_client import Metric
@@ -83,7 +80,7 @@ class Watcher:
     def __init__(self, world: World) -> None:
         self._world = world
         self._problems: dict[str, tuple[str, int]] = {}
-        self.pages = 0
+        self.pages = self.losses = 0
         self.longest_scrape = self.longest_loss = self.oldest_page = 0.0
         self.page: Page | None = None
         self._generation = 0
@@ -164,8 +161,7 @@ class Watcher:
             self._judge_counters(before, page)
         self._judge_targets(page, now, cut)
         if page.one("tde_overhead_breach", target=SCRIPTED, percentile="50", threshold="1.2", reference="plain") != 1.0:
-            breach = {labels: value for (name, labels), value in page.values.items() if name == "tde_overhead_breach"}
-            self.note(f"the latched breach is gone {breach}")
+            self.note("the latched breach is gone")
         if any(page.all("tde_canary_decrypts_total", variant="plain")):
             self.note("a plain twin was decrypted")
         samples = page.one("tde_overhead_samples", target=SCRIPTED, variant="plain", window="1h")
@@ -227,12 +223,10 @@ class Watcher:
         while not self._stop.wait(0.5):
             # Only beside a daemon that has it open: whoever opens it last cleans up, and that is not ours to do.
             generation = self._world.generation
-            if self._world.serving:
-                with contextlib.suppress(sqlite3.Error):
-                    self._judge_history(generation)
+            if self._world.serving and (kept := self._world.history.samples()):
+                self._judge_history(generation, kept)
 
-    def _judge_history(self, generation: int) -> None:
-        kept = dict(self._history())
+    def _judge_history(self, generation: int, kept: dict[str, int]) -> None:
         for target, samples in self._kept.items():
             if kept.get(target, 0) < samples:
                 self.note(f"the history had {samples} samples of {target}, and has {kept.get(target, 0)}")
@@ -241,13 +235,6 @@ class Watcher:
             self._kept_first[generation] = kept.get(SCRIPTED, 0)
             self._judge_losses(generation)
 
-    def _history(self) -> Iterable[tuple[str, int]]:
-        path = self._world.disk.seen("history.db")
-        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5)) as file:
-            return file.execute(
-                "SELECT target, sum(plain_samples) FROM blocks JOIN series ON series.id = series GROUP BY target"
-            ).fetchall()
-
     def _judge_losses(self, generation: int) -> None:
         """Of each daemon that ended before: how old the last sample is that is still there."""
         for ended, at in list(self._world.killed):
@@ -255,6 +242,7 @@ class Watcher:
             if ended in self._judged or ended >= generation or ended not in self._kept_first or len(pages) < 2:
                 continue
             self._judged.add(ended)
+            self.losses += 1
             saved = self._kept_first[generation] - self._kept_first[ended]
             # Its first page came before its first tick, and told what it took over.
             kept = max(moment for moment, samples in pages if samples - pages[0][1] <= saved)

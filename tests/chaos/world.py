@@ -8,9 +8,11 @@ one takes root, or a kernel that lets users have namespaces.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -90,9 +92,35 @@ class Disk:
         self.seen("filler").unlink(missing_ok=True)
 
     def close(self) -> None:
-        assert self._holder.stdin is not None
-        self._holder.stdin.close()
-        self._holder.wait(10)
+        self._holder.communicate(timeout=10)
+
+
+class Reader:
+    """Reads the history in the daemon's namespace."""
+
+    def __init__(self, disk: Disk, config: Path, history: Path) -> None:
+        program = Path(__file__).with_name("inside.py")
+        self._process = subprocess.Popen(
+            [*disk.inside, sys.executable, str(program), str(config), str(history), SCRIPTED],
+            env={**os.environ, "PYTHONPATH": str(program.parents[2])},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self._line() == "planted", "the history could not be made"
+
+    def samples(self) -> dict[str, int]:
+        """How many samples of each target it holds; nothing where it cannot be read now."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"\n")
+        self._process.stdin.flush()
+        return dict(json.loads(self._line()))
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().decode().strip()
+
+    def close(self) -> None:
+        self._process.communicate(timeout=10)
 
 
 class World:
@@ -121,6 +149,7 @@ class World:
                 "FAKETIME_DONT_FAKE_MONOTONIC": "1",
             },
         )
+        self.history = Reader(self.disk, folder / "config.yaml", state / "history.db")
         self.daemon._command[:0] = self.disk.inside
         self.lock = threading.RLock()
         """Held while something is done to the daemon, so that nobody mistakes it for the daemon's own doing."""
@@ -216,4 +245,5 @@ class World:
 
     def close(self) -> None:
         self.daemon.kill()
+        self.history.close()
         self.disk.close()

@@ -1,8 +1,7 @@
 """Ten thousand runs, a fifth of which fail in every way there is: does anything grow?
 
-Two parts. In the first, one process holds everything that a daemon consists of but its threads, and its clock goes at ten
-seconds a run, so that windows of an hour and of a day are full when measuring begins: whatever still grows then is
-lost. In the second, a daemon as operators run it probes many scripted targets and a MariaDB whose sessions are
+Two parts. In the first, one process holds everything that a daemon consists of but its threads, and its clock goes at a
+minute a run, so that the windows of a week are full when measuring begins: whatever still grows then is lost. In the second, a daemon as operators run it probes many scripted targets and a MariaDB whose sessions are
 ended all the time; memory of the serving process may grow there, for its windows fill in the course of a day.
 
     python -m benchmarks.soak [--runs 10000] [--targets 50]
@@ -21,7 +20,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from typing import Any
 import httpx
 
 from benchmarks.figures import note
+from exporter import logs
 from exporter.app import PRUNE_SECONDS, SAVE_SECONDS, App
 from exporter.config.schema import Settings, settings_type
 from exporter.console import Progress, table
@@ -42,42 +42,44 @@ from tests.daemons import Daemon, free_port
 from tests.servers.mariadb import MariaDbServer
 from tests.watched import POOL_MB, Watched
 
+WEEK = 7 * 24 * 60 + 60
+"""Minutes after which nothing older is remembered."""
 SAMPLES = 5
 SESSIONS = 3
 """What budgets.sessions allows on the MariaDB; two are used."""
 _CALLS = 2 * SAMPLES
-_PRIMES = (997, 1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049, 1051, 1061, 1063, 1069)
+MEMORY = "memory (KiB)"
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-def faults(seed: int) -> list[dict[str, Any]]:
-    """Each reason, hangs, and what goes wrong beside queries: together they spoil a fifth of the runs."""
-    first = random.Random(seed).randrange(1, 400)
-    found: list[dict[str, Any]] = [
-        {"kind": "error", "call": "run", "reason": reason.value, "first": first + 50 * number, "every": prime}
-        for number, (reason, prime) in enumerate(zip(Reason, _PRIMES, strict=True))
+def faults(seed: int, often: int = 1) -> list[dict[str, Any]]:
+    """Each reason, hangs, and what goes wrong beside queries; `often` 1 spoils a fifth of the runs."""
+    rng = random.Random(seed)
+
+    def fault(call: str, reason: Reason | None, every: int) -> dict[str, Any]:
+        kind = {"kind": "hang"} if reason is None else {"kind": "error", "reason": reason.value}
+        return {**kind, "call": call, "first": rng.randrange(1, every), "every": every}
+
+    queries = [fault("run", reason, (1500 + 7 * number) // often) for number, reason in enumerate(Reason)]
+    # None is followed by one of its kind at once: four in a row would bring about longer and longer rests.
+    opens = (Reason.CONNECT, Reason.UNAVAILABLE, Reason.AUTH, Reason.TLS, Reason.TIMEOUT)
+    others = (
+        ("verify", Reason.VERIFICATION, 17),
+        ("prepare", Reason.PERMISSION, 5),
+        ("encryption_state", Reason.KEYSTORE, 13),
+        ("activity", Reason.PERMISSION, 7),
+        ("heartbeat", Reason.LOCK_TIMEOUT, 9),
+        ("standbys", Reason.CONNECT, 29),
+    )
+    return [
+        *queries,
+        fault("run", None, 501 // often),
+        *({**fault("open", reason, 23), "first": 2 + number} for number, reason in enumerate(opens)),
+        *(fault(*other) for other in others),
     ]
-    found += [
-        # None is followed by one of its kind at once: four in a row would bring about longer and longer rests.
-        {"kind": "error", "call": "open", "reason": reason.value, "first": 2 + number, "every": 11}
-        for number, reason in enumerate((Reason.CONNECT, Reason.UNAVAILABLE, Reason.AUTH, Reason.TLS, Reason.TIMEOUT))
-    ]
-    found += [{"kind": "hang", "call": "run", "first": first, "every": 199}]
-    found += [
-        {"kind": "error", "call": call, "reason": reason.value, "first": 5, "every": every}
-        for call, reason, every in (
-            ("verify", Reason.VERIFICATION, 17),
-            ("prepare", Reason.PERMISSION, 5),
-            ("encryption_state", Reason.KEYSTORE, 13),
-            ("activity", Reason.PERMISSION, 7),
-            ("heartbeat", Reason.LOCK_TIMEOUT, 9),
-            ("standbys", Reason.CONNECT, 29),
-        )
-    ]
-    return found
 
 
-def scripted(name: str, seed: int, **intervals: str) -> dict[str, Any]:
+def scripted(name: str, seed: int, often: int = 1, **intervals: str) -> dict[str, Any]:
     """A target that only says how long it took, and often fails."""
     return {
         "name": name,
@@ -86,7 +88,7 @@ def scripted(name: str, seed: int, **intervals: str) -> dict[str, Any]:
         "real_time": False,
         "operations": ["point_select"],
         "standbys": [{"name": "east"}],
-        "faults": faults(seed),
+        "faults": faults(seed, often),
         "intervals": intervals,
         "budgets": {"time_share_ratio": 1.0},
     }
@@ -125,7 +127,7 @@ def of_process(pid: int) -> dict[str, float]:
     """Memory in KiB, threads and files of a process."""
     folder = Path(f"/proc/{pid}")
     return {
-        "memory (KiB)": int((folder / "statm").read_text().split()[1]) * PAGE / 1024,
+        MEMORY: int((folder / "statm").read_text().split()[1]) * PAGE / 1024,
         "threads": len(list((folder / "task").iterdir())),
         "files": len(list((folder / "fd").iterdir())),
     }
@@ -160,7 +162,7 @@ class Accelerated(App):
         self._rounds.heartbeat()
         self._rounds.standby()
         self._rounds.activity()
-        if self._beat % 6 == 0:
+        if self._beat % 30 == 0:
             self._rounds.encryption_state()
             self.renderer.render_once()
         self._beat += 1
@@ -279,12 +281,47 @@ def soak(
     return Soaked(serving, probing, held, runs, failed, sessions.most, sessions.killed, longest, stop)
 
 
-def daemon_settings(watched: Watched, targets: int) -> dict[str, Any]:
+def daemon_settings(watched: Watched, targets: int, often: int = 1) -> dict[str, Any]:
     """Scripted targets and the server, with the shortest intervals."""
     quick = {"canary": "1s", "encryption_state": "6s", "activity": "2s", "standby": "2s"}
     server = watched.target(budgets={"time_share_ratio": 1.0, "sessions": SESSIONS})
-    every = [scripted(f"scripted-{number:02d}", number, **quick) for number in range(targets)]
+    every = [scripted(f"scripted-{number:02d}", number, often, **quick) for number in range(targets)]
     return settings(*every, server) | {"operations": {"point_select": {"samples": SAMPLES, "timeout": "2s"}}}
+
+
+def whole(folder: Path, runs: int, targets: int) -> tuple[Readings, Soaked]:
+    """Both parts, and their table."""
+    load = os.getloadavg()[0]
+    alone, share = accelerated(folder / "one", 60.0, warm=WEEK, runs=runs, every=250)
+    with MariaDbServer("11.8", buffer_pool_mb=POOL_MB) as server:
+        watched = Watched(server, folder)
+        made = watched.provision()
+        assert made.returncode == 0, made.stderr
+        daemon = Daemon(folder, daemon_settings(watched, targets))
+        try:
+            found = soak(daemon, watched, lambda done, _: done >= runs, every=2.0, warm=20.0)
+        finally:
+            daemon.kill()
+    header = ("process", "what", "first", "last", "most", "growth in 10 000 runs")
+    rows = [*alone.rows("all in one, a minute a run"), *found.serving.rows("serving"), *found.probing.rows("probing")]
+    print(table(header, [*rows, *found.sessions.rows("MariaDB")], left=2))
+    report(load, alone, share, found)
+    return alone, found
+
+
+def report(load: float, alone: Readings, share: float, found: Soaked) -> None:
+    note(
+        "soak",
+        load,
+        **{"runs in one process": alone.runs[-1] - alone.runs[0], "of these failed": share},
+        **{"memory growth in 10 000 runs, windows full (KiB)": alone.slope(MEMORY)},
+        **{"runs of the daemon": round(found.runs), "failures for each of them": found.failed},
+        **{"memory growth in 10 000 runs, probing (KiB)": found.probing.slope(MEMORY)},
+        **{"memory growth in 10 000 runs, serving, windows filling (KiB)": found.serving.slope(MEMORY)},
+        **{"sessions ended on the server": found.killed_sessions, "sessions, at most": found.most_sessions},
+        **{"sessions above the cap": max(0, found.most_sessions - SESSIONS)},
+        **{"longest scrape (s)": found.longest_scrape, "stop (s)": found.stop},
+    )
 
 
 def main() -> None:
@@ -292,43 +329,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--targets", type=int, default=50)
     arguments = parser.parse_args()
-    load = os.getloadavg()[0]
-    with tempfile.TemporaryDirectory() as name, MariaDbServer("11.8", buffer_pool_mb=POOL_MB) as server:
-        folder = Path(name)
-        alone, share = accelerated(folder / "one", 10.0, warm=9000, runs=arguments.runs, every=250)
-        watched = Watched(server, folder)
-        made = watched.provision()
-        assert made.returncode == 0, made.stderr
-        daemon = Daemon(folder, daemon_settings(watched, arguments.targets))
-        try:
-            found = soak(daemon, watched, lambda runs, _: runs >= arguments.runs, every=2.0, warm=20.0)
-        finally:
-            daemon.kill()
-    header = ("process", "what", "first", "last", "most", "growth in 10 000 runs")
-    rows = [*alone.rows("all in one, 10 s a run"), *found.serving.rows("serving"), *found.probing.rows("probing")]
-    print(table(header, [*rows, *found.sessions.rows("MariaDB")], left=2))
-    report(load, alone, share, found)
-
-
-def report(load: float, alone: Readings, share: float, found: Soaked) -> None:
-    memory = "memory (KiB)"
-    note(
-        "soak",
-        load,
-        **{"runs in one process": alone.runs[-1] - alone.runs[0], "of these failed": share},
-        **{"memory growth in 10 000 runs, windows full (KiB)": alone.slope(memory)},
-        **{"runs of the daemon": round(found.runs), "failures for each of them": found.failed},
-        **{"memory growth in 10 000 runs, probing (KiB)": found.probing.slope(memory)},
-        **{"memory growth in 10 000 runs, serving, windows filling (KiB)": found.serving.slope(memory)},
-        **{"sessions ended on the server": found.killed_sessions, "sessions, at most": found.most_sessions},
-        **{"sessions above the cap": max(0, found.most_sessions - SESSIONS)},
-        **{"longest scrape (s)": found.longest_scrape, "stop (s)": found.stop},
-    )
-
-
-def only(values: Sequence[float]) -> float:
-    """The one value that all readings have; their spread where they differ is told by the caller's assertion."""
-    return values[0] if len(set(values)) == 1 else float("nan")
+    logs.configure("error", "logfmt")
+    with tempfile.TemporaryDirectory() as folder:
+        whole(Path(folder), arguments.runs, arguments.targets)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Runs a command as the hardened service and the container do: as a user without rights, on a root file system where
 nothing can be written but one folder, with no capability and no way to one.
 
-Takes root, or a kernel that lets users have namespaces, and what every Debian has: unshare, mount, chroot, setpriv.
+Takes root, or a kernel that lets users have namespaces, and what every Debian has: unshare, mount, pivot_root, setpriv.
 """
 
 from __future__ import annotations
@@ -30,8 +30,13 @@ done
 shift
 mkdir -p "$new$state"
 mount --bind "$state" "$new$state"
-mount -o remount,ro "$new"
-exec chroot "$new" "$@"
+mount -o remount,bind,ro "$new"
+cd "$new"
+# Not chroot, in which nobody may have a namespace of his own.
+pivot_root . .
+umount -l .
+cd /
+exec "$@"
 """
 
 

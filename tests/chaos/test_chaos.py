@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.figures import note
 from tests.chaos.faults import Faults
-from tests.chaos.watching import Watcher
+from tests.chaos.watching import Page, Watcher
 from tests.chaos.world import LIVING, World
 from tests.watched import Watched
 
@@ -112,6 +112,6 @@ def recovered(world: World, watcher: Watcher, what: str) -> None:
         time.sleep(0.1)
 
 
-def measured(page, target) -> float:
+def measured(page: Page, target: str) -> float:
     runs, failures = (sum(page.all(f"tde_canary_{name}_total", target=target)) for name in ("runs", "run_failures"))
     return runs - failures

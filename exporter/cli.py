@@ -18,6 +18,7 @@ from exporter.console import Progress, forget, table, use_plain_letters
 from exporter.domain.clock import SystemClock
 from exporter.domain.errors import TargetError, TdeExporterError
 from exporter.domain.model import PairFacts
+from exporter.domain.time_scale import REAL, time_scale
 from exporter.overhead.snapshot import summarise
 from exporter.overhead.tiers import tier
 from exporter.probing.messages import PairChecked, ToParent
@@ -36,12 +37,17 @@ such as TDE_EXPORTER_WEB__PORT=10162; see docs/configuration.md.
 """
 
 
+log = logging.getLogger(__name__)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
     use_plain_letters()
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = getattr(arguments, "command", run)
     try:
+        # Whatever the command is: nobody shall find out by wrong numbers that a test left its environment behind.
+        time_scale()
         code = command(arguments)
         if sys.stdout is not None:
             # What cannot be written is said here, and not by the interpreter at its end.
@@ -58,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         # The disk under our output is full, the system has no descriptors left, or the like.
         print(f"tde-exporter: {error}", file=sys.stderr)
-        logging.getLogger(__name__).debug("an error of the system", exc_info=True)
+        log.debug("an error of the system", exc_info=True)
         forget(sys.stdout)
         return 1
     except KeyboardInterrupt:
@@ -77,6 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
     settings = choice.settings(arguments)
     choice.check_operations(settings)
     logs.configure(settings.log.level, settings.log.format)
+    if (scale := time_scale()) != REAL:
+        log.warning(f"this is a test: time runs {scale.factor:g} times as fast, and the numbers are worthless")
     talkative = choice.config_path(arguments) is None or (sys.stdout is not None and sys.stdout.isatty())
     try:
         return App(settings, SystemClock(), talkative, stop).run()

@@ -81,7 +81,7 @@ class Ledger:
     def apply(self, message: ToParent, process: int) -> None:
         """Take one message of a probe process; what concerns nobody configured is ignored."""
         with self._lock:
-            now = self._clock.monotonic()
+            now = self._clock.paced()
             if isinstance(message, Beat):
                 self._beat(message, now)
                 return
@@ -181,7 +181,7 @@ class Ledger:
             wanted = [key for book in self._books.values() for key in book.baselines.wanted]
         levels = self._statistics.levels(wanted)
         with self._lock:
-            now = self._clock.monotonic()
+            now = self._clock.paced()
             targets = tuple(
                 book.view(now, summaries, rows[name], self._taken(name), levels) for name, book in self._books.items()
             )

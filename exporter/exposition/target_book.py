@@ -1,6 +1,6 @@
 """What is known about one target: from its messages to its part of a view.
 
-Times of expiry are monotonic seconds; what is shown is Unix time as the probe process noted it.
+Times of expiry are paced seconds; what is shown is Unix time as the probe process noted it.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ class Charging:
         self._written: int | None = None
 
     def charge(self, key: Key | None, begun: float) -> float:
-        """Charge what was used since `begun`, to an operation or to none; the time now (monotonic)."""
-        now = self._clock.monotonic()
+        """Charge what was used since `begun`, to an operation or to none; the time now (both paced)."""
+        now = self._clock.paced()
         read, written = self.meter.take()
         self._read, self._written = _sum(self._read, read), _sum(self._written, written)
         self.allowance.governor.charge(key, Amounts(now - begun, read or 0, written or 0), begun, now)
@@ -30,7 +30,7 @@ class Charging:
     def used(self) -> BudgetsUsed:
         """What is in use of each budget, and the bytes since the last call."""
         governor, sessions = self.allowance.governor, self.allowance.sessions
-        used = governor.used(self._clock.monotonic()) | {SESSIONS: sessions.open / sessions.most}
+        used = governor.used(self._clock.paced()) | {SESSIONS: sessions.open / sessions.most}
         read, written, self._read, self._written = self._read, self._written, None, None
         return BudgetsUsed(self._target, used, read, written, governor.periods())
 

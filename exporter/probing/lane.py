@@ -65,7 +65,7 @@ class Lane:
         self._changed = threading.Condition()
         self._pending: list[str] = []
         self._not_before: dict[str, float] = {}
-        self._longest_jitter = 0.2 * settings.intervals_of(target).canary
+        self._longest_jitter = clock.real(0.2 * settings.intervals_of(target).canary)
         self._rng = random.Random()
         self._running: str | None = None
         self._stopping = False
@@ -109,7 +109,7 @@ class Lane:
             self._skipped[MISSED] += runs
 
     def load_ratio(self) -> float:
-        return self._allowance.governor.load_ratio(self._clock.monotonic())
+        return self._allowance.governor.load_ratio(self._clock.paced())
 
     def out_of_sessions(self) -> bool:
         """Whether calls that never ended hold so many sessions that this target cannot be measured any more."""

@@ -97,7 +97,9 @@ class ProbeProcess:
         }
         for name, lane in self._lanes.items():
             for collector, interval in collector_intervals(settings, lane.target).items():
-                self._schedule.every(interval, name, collector, partial(lane.offer, collector), lane.count_missed)
+                self._schedule.every(
+                    self._clock.real(interval), name, collector, partial(lane.offer, collector), lane.count_missed
+                )
 
     def run(self) -> int:
         """Work until told to stop; the exit code."""

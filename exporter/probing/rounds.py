@@ -214,7 +214,7 @@ class Rounds:
 
     def _collect(self, collector: str, work: Callable[[Session], str]) -> None:
         begun = self._clock.monotonic()
-        if self._session is None and not self._back_off.allows(begun):
+        if self._session is None and not self._back_off.allows(self._clock.paced()):
             self._skipped[BACK_OFF] += 1
             return
         reason, words = None, ""
@@ -250,7 +250,7 @@ class Rounds:
     def _failed(self, error: TargetError, connecting: bool) -> None:
         self._emit(TargetFailed(self.target.name, error.reason, str(error), connecting))
         if connecting:
-            self._back_off.failed(error, self._clock.monotonic())
+            self._back_off.failed(error, self._clock.paced())
         elif isinstance(error, _ENDING):
             self.close()
 
@@ -278,8 +278,8 @@ class Rounds:
         A pair without sessions keeps no other from its turn.
         """
         governor, blocked = self.allowance.governor, None
-        for key in governor.order(self._clock.monotonic()):
-            if governor.refuses(key, self._clock.monotonic()):
+        for key in governor.order(self._clock.paced()):
+            if governor.refuses(key, self._clock.paced()):
                 self._skipped[BUDGET] += 1
                 continue
             try:
@@ -298,7 +298,7 @@ class Rounds:
     def _measure(self, session: Session, key: Key) -> None:
         """One tick, charged to the budgets whatever becomes of it."""
         canary, governor = self._canaries[key], self.allowance.governor
-        begun = self._clock.monotonic()
+        begun = self._clock.paced()
         facts = None
         try:
             facts = self._twins.ready(session, canary.pair)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from exporter.domain.events import Event
 from exporter.domain.model import PairFacts, SeriesKey, Variant
-from exporter.exposition.statistics import Levels
+from exporter.exposition.series_book import Levels
 from exporter.exposition.view import PairView, SeriesView
 from exporter.overhead.baseline import PairBaseline, SeriesBaseline, chosen, compare, inverse
 from exporter.overhead.event_watch import newest_of

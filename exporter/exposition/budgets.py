@@ -9,7 +9,7 @@ from types import MappingProxyType
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.model import Operation
 from exporter.exposition.screening import count, number
-from exporter.exposition.view import SeriesView
+from exporter.exposition.view import PairView, SeriesView
 from exporter.overhead.tiers import tier
 from exporter.probing.messages import BUDGETS, BudgetsUsed
 
@@ -56,9 +56,16 @@ class BudgetBook:
         """Share in use of each budget that is known, by name."""
         return MappingProxyType(dict(self._shares) if self._known(now) else {})
 
-    def rated(self, series: SeriesView, pair: str, now: float) -> SeriesView:
-        """The series with its rate and tier, if these are known."""
-        period = self._periods.get((pair, series.operation)) if self._known(now) else None
+    def period(self, pair: str, operation: Operation, now: float) -> float:
+        """Seconds from tick to tick of an operation: as planned, where that is known, else as configured."""
+        return self._planned(pair, operation, now) or self._interval
+
+    def rated(self, pair: PairView, now: float) -> PairView:
+        """The pair with the rates and tiers of its operations, as far as these are known."""
+        return replace(pair, series=tuple(self._rated(series, pair.name, now) for series in pair.series))
+
+    def _rated(self, series: SeriesView, pair: str, now: float) -> SeriesView:
+        period = self._planned(pair, series.operation, now)
         if period is None:
             return series
         return replace(
@@ -67,6 +74,9 @@ class BudgetBook:
             period=period,
             thinned=period > self._interval,
         )
+
+    def _planned(self, pair: str, operation: Operation, now: float) -> float | None:
+        return self._periods.get((pair, operation)) if self._known(now) else None
 
     def _known(self, now: float) -> bool:
         return self._heard is not None and now - self._heard <= self._expiry

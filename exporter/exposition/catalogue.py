@@ -55,8 +55,8 @@ SOMETIMES = frozenset({"channel"})
 """Labels that a sample has only where there are several of what they name. Both formats and Prometheus allow samples
 of one metric with and without a label; an empty one would mean the same, and be longer on every page."""
 
-WINDOW = "1h"
-"""The window of the published statistics, as its label says."""
+WINDOW, DAY = "1h", "24h"
+"""The windows of the published statistics, as their label says."""
 
 LATENESS_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 NOISE_BUCKETS = (1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1)

@@ -1,103 +1,17 @@
-"""From a view to the families of the client library, through the catalogue and nothing else.
-
-The client library accepts names that are not legal, samples twice, and values that are no numbers; so
-what reaches it is checked here: a name or label that the catalogue does not know raises at once, a
-value that is unknown or not finite gives no sample, and a second sample with the same name and labels
-is left out.
-"""
+"""From a view to the families of the client library."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.utils import floatToGoString
+from prometheus_client.core import Metric
 
 from exporter.domain.model import PairFacts, TargetFacts, Variant
 from exporter.domain.states import Activity, Keystore, KeystoreState, LagKind, StandbyState
-from exporter.exposition.catalogue import CATALOGUE, SOMETIMES, WINDOW, Kind
-from exporter.exposition.view import (
-    CollectorView,
-    ExporterView,
-    HistogramView,
-    PairView,
-    SeriesView,
-    SideView,
-    StandbyView,
-    TargetView,
-    View,
-)
-
-if TYPE_CHECKING:
-    from exporter.overhead.ratio import Ratio
-    from exporter.overhead.windows import SeriesSummary
-
+from exporter.exposition.series_families import put_series
+from exporter.exposition.sheet import Sheet
+from exporter.exposition.view import CollectorView, ExporterView, PairView, StandbyView, TargetView, View
 
 ONE_LOG = "1"
 """The label `thread` where a database writes one log: the number that engines with several give their first."""
-
-
-class Sheet:
-    """Families in the making. `bound` labels are added to every sample put through the returned sheet."""
-
-    def __init__(self, parent: Sheet | None = None, bound: dict[str, str] | None = None) -> None:
-        self._bound = bound or {}
-        self._families: dict[str, Metric] = {} if parent is None else parent._families
-        self._seen: set[tuple[str, tuple[str, ...]]] = set() if parent is None else parent._seen
-
-    def bound(self, **labels: str) -> Sheet:
-        """A sheet that writes into the same families with these labels already given."""
-        return Sheet(self, {**self._bound, **labels})
-
-    def put(self, name: str, value: float | None, **labels: str) -> None:
-        """One sample; none when the value is unknown. Raises KeyError for what the catalogue does not know."""
-        values = self._label_values(name, labels)
-        if value is None or not math.isfinite(value) or self._repeated(name, values):
-            return
-        family = self._family(name)
-        if not SOMETIMES.isdisjoint(CATALOGUE[name].labels):
-            present = zip(CATALOGUE[name].labels, values, strict=True)
-            family.add_sample(name, {key: word for key, word in present if word or key not in SOMETIMES}, float(value))
-            return
-        assert isinstance(family, GaugeMetricFamily | CounterMetricFamily)
-        family.add_metric(values, float(value))
-
-    def put_histogram(self, name: str, histogram: HistogramView, **labels: str) -> None:
-        """All samples of one histogram."""
-        values = self._label_values(name, labels)
-        if self._repeated(name, values):
-            return
-        bounds = [*map(floatToGoString, CATALOGUE[name].buckets), "+Inf"]
-        family = self._family(name)
-        assert isinstance(family, HistogramMetricFamily)
-        family.add_metric(values, list(zip(bounds, histogram.counts, strict=True)), histogram.total)
-
-    def families(self) -> list[Metric]:
-        """Those that have samples, in the order of the catalogue."""
-        return [self._families[name] for name in CATALOGUE if name in self._families]
-
-    def _label_values(self, name: str, labels: dict[str, str]) -> list[str]:
-        given = {**self._bound, **labels}
-        wanted = CATALOGUE[name].labels
-        if labels.keys() - set(wanted):
-            raise KeyError(f"{name} has no label {sorted(labels.keys() - set(wanted))}")
-        return [given.get(label, "") if label in SOMETIMES else given[label] for label in wanted]
-
-    def _repeated(self, name: str, values: list[str]) -> bool:
-        identity = (name, tuple(values))
-        repeated = identity in self._seen
-        self._seen.add(identity)
-        return repeated
-
-    def _family(self, name: str) -> Metric:
-        if (family := self._families.get(name)) is None:
-            metric = CATALOGUE[name]
-            make = {Kind.COUNTER: CounterMetricFamily, Kind.HISTOGRAM: HistogramMetricFamily}
-            family = make.get(metric.kind, GaugeMetricFamily)(name, metric.help, labels=metric.labels)
-            self._families[name] = family
-        return family
 
 
 def families(view: View) -> list[Metric]:
@@ -152,7 +66,10 @@ def _put_target(sheet: Sheet, target: TargetView) -> None:
         _put_standby(sheet.bound(standby=standby.name), standby)
     for pair in target.pairs:
         _put_pair(sheet.bound(pair=pair.name), pair, target.facts)
-        _put_baseline(sheet.bound(pair=pair.name), pair)
+    if target.cores is not None:
+        sheet.put("tde_encryption_cpu_cores_estimate", target.cores.estimate)
+        sheet.put("tde_encryption_cpu_cores_estimate_lower", target.cores.lower)
+        sheet.put("tde_encryption_cpu_cores_estimate_upper", target.cores.upper)
     for event in target.events:
         sheet.put("tde_event_timestamp_seconds", event.at, event=event.id, kind=event.kind.value)
 
@@ -240,13 +157,11 @@ def _put_pair(sheet: Sheet, pair: PairView, target: TargetFacts | None) -> None:
         unit.put("tde_decrypt_cost_seconds", pair.decrypt_cost.seconds)
         unit.put("tde_decrypt_cost_seconds_lower", pair.decrypt_cost.lower)
         unit.put("tde_decrypt_cost_seconds_upper", pair.decrypt_cost.upper)
+    sheet.put("tde_canary_encrypted_failing", pair.failing)
+    if pair.baseline is not None:
+        sheet.put("tde_baseline_timestamp_seconds", pair.baseline.frozen)
     for series in pair.series:
-        operation = sheet.bound(operation=series.operation.value)
-        for variant, side in series.sides.items():
-            _put_side(operation.bound(variant=variant.value), side)
-        operation.put("tde_canary_tier", None if series.tier is None else series.tier.number)
-        if series.summary is not None:
-            _put_summary(operation, series)
+        put_series(sheet.bound(operation=series.operation.value), series)
 
 
 def _put_twins(sheet: Sheet, facts: PairFacts, target: TargetFacts | None) -> None:
@@ -267,69 +182,3 @@ def _put_twins(sheet: Sheet, facts: PairFacts, target: TargetFacts | None) -> No
     for variant, twin in twins.items():
         sheet.put("tde_pair_rows", twin.rows, variant=variant.value)
         sheet.put("tde_pair_rows_per_block", twin.rows_per_block, variant=variant.value)
-
-
-def _put_side(sheet: Sheet, side: SideView) -> None:
-    sheet.put("tde_canary_runs_total", side.runs)
-    for reason, failures in side.failures.items():
-        sheet.put("tde_canary_run_failures_total", failures, reason=reason.value)
-    sheet.put("tde_canary_last_success_timestamp_seconds", side.last_success)
-    sheet.put("tde_canary_cpu_seconds_total", side.cpu_seconds)
-    sheet.put("tde_canary_server_seconds_total", side.server_seconds)
-    sheet.put("tde_canary_blocks_read_total", side.blocks_read)
-    for (unit, source), decrypts in side.decrypts.items():
-        sheet.put("tde_canary_decrypts_total", decrypts, unit=unit, source=source)
-    for (unit, source), encrypts in side.encrypts.items():
-        sheet.put("tde_canary_encrypts_total", encrypts, unit=unit, source=source)
-    for phase, seconds in side.phase_seconds.items():
-        sheet.put("tde_canary_phase_seconds_total", seconds, phase=phase)
-
-
-def _put_summary(sheet: Sheet, series: SeriesView) -> None:
-    summary = series.summary
-    assert summary is not None
-    sheet.put("tde_canary_blind", summary.blind)
-    sheet.put("tde_overhead_order_bias_ratio", summary.order_bias)
-    for percentile, ratio in summary.latency_ratio.items():
-        _put_ratio(sheet.bound(window=WINDOW, percentile=str(percentile)), "tde_overhead_ratio", ratio)
-    _put_ratio(sheet.bound(window=WINDOW), "tde_overhead_cpu_ratio", summary.cpu_ratio)
-    for variant in Variant:
-        _put_side_summary(sheet.bound(variant=variant.value), summary, variant)
-
-
-def _put_side_summary(sheet: Sheet, summary: SeriesSummary, variant: Variant) -> None:
-    sheet.put("tde_overhead_samples", summary.samples.get(variant), window=WINDOW)
-    sheet.put("tde_canary_cold_ratio", summary.cold_ratio.get(variant))
-    for percentile, seconds in summary.percentiles.get(variant, {}).items():
-        sheet.put("tde_canary_latency_seconds", seconds, percentile=str(percentile), window=WINDOW)
-
-
-def _put_ratio(sheet: Sheet, name: str, ratio: Ratio | None) -> None:
-    if ratio is not None:
-        sheet.put(name, ratio.estimate)
-        sheet.put(f"{name}_lower", ratio.lower)
-        sheet.put(f"{name}_upper", ratio.upper)
-
-
-def _put_baseline(sheet: Sheet, pair: PairView) -> None:
-    """What was frozen of a pair, and how now compares with it."""
-    if pair.baseline is not None:
-        sheet.put("tde_baseline_timestamp_seconds", pair.baseline.frozen)
-    for series in pair.series:
-        operation = sheet.bound(operation=series.operation.value)
-        if series.baseline is not None:
-            for variant, side in series.baseline.sides.items():
-                for percentile, level in side.levels.items():
-                    labels = {"variant": variant.value, "percentile": str(percentile)}
-                    operation.put("tde_baseline_latency_seconds", level.seconds, **labels)
-        if series.compared is None:
-            continue
-        for percentile, ratio in series.compared.adjusted.items():
-            _put_ratio(operation.bound(window=WINDOW, percentile=str(percentile)), "tde_baseline_overhead_ratio", ratio)
-        for percentile, ratio in series.compared.raw.items():
-            operation.put("tde_baseline_raw_ratio", ratio.estimate, window=WINDOW, percentile=str(percentile))
-
-
-def samples_of(families: Iterable[Metric]) -> int:
-    """How many sample lines the families make."""
-    return sum(len(family.samples) for family in families)

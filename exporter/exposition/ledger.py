@@ -5,22 +5,25 @@ from __future__ import annotations
 import platform
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from exporter import __version__
 from exporter.config.schema import Settings
 from exporter.domain.clock import Clock
 from exporter.domain.events import Event
-from exporter.domain.model import SeriesKey, Snapshot, TargetFacts
+from exporter.domain.model import Operation, SeriesKey, Snapshot, TargetFacts
 from exporter.exposition.catalogue import LATENESS_BUCKETS, NOISE_BUCKETS
 from exporter.exposition.counters import Histogram
 from exporter.exposition.noise import NoiseHour
 from exporter.exposition.screening import count, screened_snapshot
-from exporter.exposition.statistics import Statistics
+from exporter.exposition.series_book import Change, Dated, Outline, Plan
+from exporter.exposition.statistics import NOBODY_LOOKED, Statistics
 from exporter.exposition.target_book import TargetBook
 from exporter.exposition.view import ExporterView, View
 from exporter.overhead.baseline import PairBaseline
+from exporter.overhead.evidence import Name
 from exporter.overhead.snapshot import SnapshotRow, summarise
 from exporter.overhead.windows import Block
 from exporter.probing.messages import (
@@ -58,13 +61,15 @@ class Ledger:
         self._clock = clock
         self._lock = threading.Lock()
         self._books = {target.name: TargetBook(settings, target) for target in settings.targets}
-        phases = {
-            SeriesKey(target.name, pair.name, operation): pair.phase
+        outlines = {
+            SeriesKey(target.name, pair.name, operation): Outline(
+                pair.phase, settings.operation(operation).samples, settings.intervals_of(target).canary
+            )
             for target in settings.targets
             for pair in target.pairs
             for operation in target.canary_operations
         }
-        self._statistics = Statistics(phases, clock)
+        self._statistics = Statistics(outlines, clock)
         self._snapshots: dict[str, Snapshot] = {}
         self._rows: dict[str, tuple[Snapshot, tuple[SnapshotRow, ...]]] = {}
         self._served_by: dict[str, int] = {}
@@ -107,8 +112,12 @@ class Ledger:
                     if self._served_by.get(target) == process:
                         book.lost()
 
+    def restore_state(self, key: SeriesKey, state: Mapping[str, Any]) -> None:
+        """Take what `states` gave to an earlier process, before its blocks. Raises ValueError when it is damaged."""
+        self._statistics.restore_state(key, state)
+
     def restore(self, key: SeriesKey, block: Block) -> None:
-        """Take a block of observations from the history."""
+        """Take a block of observations of the last day from the history."""
         self._statistics.restore(key, block)
 
     def restore_snapshot(self, snapshot: Snapshot) -> None:
@@ -128,6 +137,14 @@ class Ledger:
         with self._lock:
             if book := self._books.get(target):
                 book.baselines.set_baselines(baselines)
+
+    def hold_off(self, target: str, at: float) -> None:
+        """A database was restarted, or another one took over, at `at` (Unix time): its caches are cold."""
+        self._statistics.hold_off(target, at + self._clock.steady() - self._clock.wall())
+
+    def date(self, key: SeriesKey, name: Name, dated: Dated) -> None:
+        """When what led to a breach began."""
+        self._statistics.date(key, name, dated)
 
     def open_epoch(self, target: str, event: str) -> None:
         """From now on nothing is mixed with what was measured before that event (its id)."""
@@ -150,6 +167,27 @@ class Ledger:
     def blocks(self) -> list[tuple[SeriesKey, Block]]:
         """All blocks of observations, for the history."""
         return self._statistics.blocks()
+
+    def judge(self) -> None:
+        """Judge what nobody has looked at for a while; for a bounded time. Call it about once a second."""
+        self._statistics.judge(self._plans(), unseen_for=NOBODY_LOOKED)
+
+    def changes(self) -> list[Change]:
+        """The breaches that began and ended since the last call, oldest first."""
+        return self._statistics.changes()
+
+    def states(self) -> Iterator[tuple[SeriesKey, dict[str, Any]]]:
+        """What a restart needs of each series beside its blocks, for JSON; some tenths of a millisecond each."""
+        return self._statistics.states()
+
+    def boost_wanted(self, target: str) -> frozenset[tuple[str, Operation]]:
+        """Pairs and operations of which more samples would bring a decision nearer."""
+        return self._statistics.boost_wanted(target)
+
+    def events(self, target: str) -> tuple[Event, ...]:
+        """The newest events of a target, newest first."""
+        with self._lock:
+            return self._books[target].baselines.events
 
     def snapshot_rows(self, target: str) -> tuple[SnapshotRow, ...]:
         """The latest dense measurement of a target, judged; empty when there was none."""
@@ -175,7 +213,7 @@ class Ledger:
 
     def view(self) -> View:
         """Everything as it is now."""
-        summaries = self._statistics.summaries()
+        judgements = self._statistics.judged(self._plans())
         rows = {target: self.snapshot_rows(target) for target in self._books}
         with self._lock:
             wanted = [key for book in self._books.values() for key in book.baselines.wanted]
@@ -183,7 +221,7 @@ class Ledger:
         with self._lock:
             now = self._clock.paced()
             targets = tuple(
-                book.view(now, summaries, rows[name], self._taken(name), levels) for name, book in self._books.items()
+                book.view(now, judgements, rows[name], self._taken(name), levels) for name, book in self._books.items()
             )
             return View(self._clock.wall(), targets, self._exporter_view(now))
 
@@ -192,8 +230,8 @@ class Ledger:
     def _note(self, book: TargetBook, message: ToParent, now: float) -> None:
         match message:
             case TickDone(tick):
-                if (usable := book.tick(tick, now)) is not None:
-                    self._statistics.offer(usable)
+                if (counted := book.tick(tick, now)) is not None:
+                    self._statistics.offer(counted)
             case TargetReached():
                 book.reached(message, now)
             case TargetFailed():
@@ -201,7 +239,8 @@ class Ledger:
             case PairChecked():
                 book.pair_checked(message, now)
                 name = message.facts.pair
-                self._statistics.certifying(book.settings.name, name, name in book.certifying)
+                if (certifying := book.found_certifying(name)) is not None:
+                    self._statistics.certifying(book.settings.name, name, certifying)
             case StateRead():
                 book.state_read(message, now)
             case ActivityRead():
@@ -218,6 +257,11 @@ class Ledger:
                 self._snapshots[snapshot.target] = book.snapshot_done(snapshot)
             case _:
                 raise TypeError(f"a probe process does not say {type(message).__name__}")
+
+    def _plans(self) -> dict[SeriesKey, Plan]:
+        with self._lock:
+            now = self._clock.monotonic()
+            return dict(plan for book in self._books.values() for plan in book.plans(now))
 
     def _beat(self, beat: Beat, now: float) -> None:
         self._lateness.observe(beat.lateness)

@@ -19,7 +19,8 @@ from prometheus_client.core import Metric
 from prometheus_client.openmetrics import exposition as openmetrics_format
 
 from exporter.domain.clock import Clock
-from exporter.exposition.families import Sheet, families, samples_of
+from exporter.exposition.families import families
+from exporter.exposition.sheet import Sheet, samples_of
 from exporter.exposition.view import View
 
 SHORTEST_PAUSE = 0.5

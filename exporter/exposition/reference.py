@@ -5,9 +5,11 @@ from __future__ import annotations
 from exporter.domain.errors import Reason
 from exporter.domain.events import EventKind
 from exporter.domain.states import KeystoreState, LagKind
-from exporter.exposition.catalogue import CATALOGUE, WINDOW, Kind, Metric, Section
+from exporter.exposition.catalogue import CATALOGUE, DAY, WINDOW, Kind, Metric, Section
+from exporter.overhead.evidence import CRITICAL_THRESHOLD
 from exporter.overhead.two_level import DEFAULT_TAU
 from exporter.overhead.windows import PERCENTILES
+from exporter.overhead.words import DEFAULT_THRESHOLD, Word
 from exporter.probing.messages import BUDGETS, COLLECTORS, SKIP_REASONS
 
 _HEAD = f"""# Metrics
@@ -26,6 +28,9 @@ is rendered when something changed. OpenMetrics and the older text format are se
   3 seconds at least). Counters, `tde_target_up`, `tde_standby_configured`, `tde_standby_lag_known` and everything named
   `_timestamp_seconds` stay. While its probe process is down, all
   gauges of a target are absent at once, `tde_target_up` too: nobody knows.
+- **A breach is latched.** `tde_overhead_breach` stays as it is, 0 or 1, while nothing can be measured: through silence,
+  pairs that are not valid, outages, a probe process or an exporter that is down. `tde_overhead_state` says why nothing
+  can be told meanwhile: `held` while the target cannot be used, `no_data` while no samples arrive.
 - **Overhead exists only while its pair is valid** (`tde_pair_valid` is 1), and starts anew when something
   changed that must not be mixed: another key, another algorithm, other data.
 - **Against a baseline.** `tde_baseline_overhead_ratio` compares with what was frozen before something changed;
@@ -55,11 +60,13 @@ is rendered when something changed. OpenMetrics and the older text format are se
 | `operation` | name of the canary operation |
 | `variant` | `encrypted` or `plain`: what verification found, whatever the configuration says |
 | `percentile` | {", ".join(f"`{percentile}`" for percentile in PERCENTILES)}; ratios of operations measured one query a tick have `50` only |
-| `window` | `{WINDOW}` |
+| `window` | `{WINDOW}`: the last hour, up to now; `{DAY}`: the last 24 whole hours, so it begins after the first of them |
+| `reference` | what encrypted / plain is held against: `plain`, the twin now; `baseline`, what the twins differed by before |
+| `threshold` | how many times the reference is too much: `{DEFAULT_THRESHOLD}` (a ticket), `{CRITICAL_THRESHOLD}` (an alarm) |
 | `phase` | of a canary query: `execute`, `fetch`, `commit`; in `tde_pair_info`, as found: `aa` (both twins still plain), `enabled` |
 | `reason` | {", ".join(f"`{reason.value}`" for reason in Reason)}; for skipped runs {", ".join(f"`{cause}`" for cause in SKIP_REASONS)} |
 | `unit`, `source` | what is counted (`block`, `value`), and whether the engine counts it (`counter`) or it is derived (`proxy`) |
-| `state` | of a keystore: {", ".join(f"`{state.value}`" for state in KeystoreState)}, all always present; of objects: `encrypted`, `plain`, `pending`, `in_progress`, `unknown` |
+| `state` | of an operation: {", ".join(f"`{word.value}`" for word in Word)}, all always present; of a keystore: {", ".join(f"`{state.value}`" for state in KeystoreState)}, all always present; of objects: `encrypted`, `plain`, `pending`, `in_progress`, `unknown` |
 | `budget` | {", ".join(f"`{budget}`" for budget in BUDGETS)} |
 | `collector` | {", ".join(f"`{collector}`" for collector in COLLECTORS)} |
 | `standby` | configured name of the standby |

@@ -1,7 +1,7 @@
-"""The windows of all series, kept apart from the counters, so that heavy statistics delay no message.
+"""The statistics of all series, kept apart from the counters, so that heavy statistics delay no message.
 
-Ticks are queued by whoever delivers messages and taken by whoever asks for numbers. A summary costs
-some milliseconds; one call of `summaries` spends a bounded time on those that changed, oldest first,
+Ticks are queued by whoever delivers messages and taken by whoever asks for numbers. A judgement costs
+some tenths of a millisecond; one call of `judged` spends a bounded time on those that changed, oldest first,
 and answers with the previous one for the rest.
 """
 
@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from exporter.domain.clock import Clock
-from exporter.domain.model import Phase, SeriesKey, Tick, Variant
-from exporter.overhead.baseline import Level, levels
-from exporter.overhead.windows import Block, SeriesSummary, SeriesWindow
-
-Levels = Mapping[Variant, Mapping[int, Level]]
-"""Percentiles of either side with their errors."""
-
-BLOCK = 300.0
+from exporter.domain.model import Operation, SeriesKey, Tick
+from exporter.exposition.series_book import Change, Dated, Judged, Levels, Outline, Plan, SeriesBook
+from exporter.overhead.evidence import Name
+from exporter.overhead.ratio import Ratio
+from exporter.overhead.windows import Block
 
 log = logging.getLogger(__name__)
 
@@ -28,99 +25,136 @@ MOST_WAITING = 64
 """Ticks that may wait for each series; a tick of forty samples takes ten kilobytes until it is in its window."""
 
 MOST_SECONDS = 0.1
-"""What one call may spend on summaries, give or take one of them."""
+"""What one call may spend on judgements, give or take one of them."""
 
-OLDEST_SUMMARY = 60.0
-"""A summary is made anew after that time even if no tick came: samples leave the window."""
+OLDEST_JUDGEMENT = 60.0
+"""A series is judged anew after that time even if no tick came: samples leave the window, and silence says something."""
 
+NOBODY_LOOKED = 30.0
+"""After that time whoever keeps the daemon going judges a series, whether or not somebody looks at the page."""
 
-class _Series:
-    def __init__(self, certifying: bool) -> None:
-        self.certifying = self.judged_certifying = certifying
-        self.window = SeriesWindow()
-        self.waiting: deque[tuple[Tick, float]] = deque()
-        self.summary: SeriesSummary | None = None
-        self.changed = False
-        self.made = float("-inf")
-        self.levels: tuple[tuple[tuple[str, float], ...], Levels] = ((), {})
-
-    def level(self, now: float) -> Levels:
-        """The levels of the closed blocks, made anew when another one closed."""
-        closed = [block for block in self.window.blocks() if block.start + BLOCK <= now]
-        of = tuple((block.epoch, block.start) for block in closed)
-        if self.levels[0] != of:
-            self.levels = (of, levels(closed))
-        return self.levels[1]
-
-    def drain(self) -> None:
-        while self.waiting:
-            self.changed |= self.window.add(*self.waiting.popleft())
+Plans = Mapping[SeriesKey, Plan]
 
 
 class Statistics:
-    """Windows and their summaries. Thread-safe; `offer` waits only when nobody asked for numbers for long.
+    """All series and what they say. Thread-safe; `offer` waits only when nobody asked for numbers for long.
 
-    `phases` names all series there will ever be, with the phase of their pair.
+    `outlines` names all series there will ever be.
     """
 
-    def __init__(self, phases: Mapping[SeriesKey, Phase], clock: Clock) -> None:
+    def __init__(self, outlines: Mapping[SeriesKey, Outline], clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._series = {key: _Series(phase is Phase.AA) for key, phase in phases.items()}
+        began = clock.steady()
+        self._books = {key: SeriesBook(key, outline, began) for key, outline in outlines.items()}
+        self._plans = {key: Plan(outline.period) for key, outline in outlines.items()}
+
+    # -- what comes in -----------------------------------------------------------------------------------
 
     def offer(self, tick: Tick) -> None:
-        """Queue a tick that may enter statistics; ticks of series nobody configured are ignored."""
-        if series := self._series.get(SeriesKey(tick.target, tick.pair, tick.operation)):
-            series.waiting.append((tick, self._clock.steady()))
-            if len(series.waiting) > MOST_WAITING:
-                with self._lock:
-                    series.drain()
-
-    def restore(self, key: SeriesKey, block: Block) -> None:
-        """Take a block that an earlier process wrote down; one that cannot be true is left out."""
-        with self._lock:
-            if series := self._series.get(key):
-                try:
-                    series.window.restore(block)
-                except ValueError as error:
-                    log.warning("a block of the history is left out: %s", error)
-                series.changed = True
-
-    def blocks(self) -> list[tuple[SeriesKey, Block]]:
-        """Every block in the windows, for the history."""
-        with self._lock:
-            self._drain()
-            return [(key, block) for key, series in self._series.items() for block in series.window.blocks()]
-
-    def summaries(self) -> dict[SeriesKey, SeriesSummary]:
-        """The newest summary of each series that ever had a sample."""
-        with self._lock:
-            self._drain()
-            begun = self._clock.monotonic()
-            for series in sorted(self._series.values(), key=lambda series: series.made):
-                now = self._clock.monotonic()
-                if now - begun > MOST_SECONDS:
-                    break
-                anew = series.changed or series.judged_certifying is not series.certifying
-                if anew or (series.summary is not None and now - series.made >= OLDEST_SUMMARY):
-                    series.judged_certifying = certifying = series.certifying
-                    series.summary = series.window.summary(self._clock.steady(), certifying=certifying)
-                    series.changed, series.made = False, now
-            return {key: series.summary for key, series in self._series.items() if series.summary is not None}
+        """Queue a tick that was tried, one that was dropped as well; ticks of series nobody configured are ignored."""
+        book = self._books.get(SeriesKey(tick.target, tick.pair, tick.operation))
+        if book is not None and book.offer(tick, self._clock.steady()) > MOST_WAITING:
+            with self._lock:
+                book.drain()
 
     def certifying(self, target: str, pair: str, certifying: bool) -> None:
         """Whether both twins of a pair are plain now: then its series have no verdict. Waits for nobody."""
-        for key, series in self._series.items():
+        for key, book in self._books.items():
             if (key.target, key.pair) == (target, pair):
-                series.certifying = certifying
+                book.certify(certifying, self._clock.steady())
+
+    def hold_off(self, target: str, at: float) -> None:
+        """A database was restarted, or another one took over, at `at` (steady seconds). Waits for nobody."""
+        for key, book in self._books.items():
+            if key.target == target:
+                book.hold_off(at)
+
+    def set_references(self, key: SeriesKey, ratios: Mapping[int, Ratio] | None) -> None:
+        """What the twins of a series differed by before encryption, by percentile; None where nobody knows."""
+        with self._lock:
+            if book := self._books.get(key):
+                book.refer(ratios)
+
+    def restore(self, key: SeriesKey, block: Block) -> None:
+        """Take a block of the last day that an earlier process wrote down; one that cannot be true is left out."""
+        with self._lock:
+            if book := self._books.get(key):
+                try:
+                    book.restore(block, self._clock.steady())
+                except ValueError as error:
+                    log.warning("a block of the history is left out: %s", error)
+
+    def restore_state(self, key: SeriesKey, state: Mapping[str, Any]) -> None:
+        """Take what else an earlier process wrote down (`states`), before blocks and ticks. Raises ValueError when it is
+        damaged."""
+        with self._lock:
+            if book := self._books.get(key):
+                book.restore_state(state)
+
+    def date(self, key: SeriesKey, name: Name, dated: Dated) -> None:
+        """When what led to a breach began."""
+        with self._lock:
+            if book := self._books.get(key):
+                book.date(name, dated)
+
+    # -- what comes out ----------------------------------------------------------------------------------
+
+    def judge(self, plans: Plans, *, unseen_for: float = 0.0) -> None:
+        """Judge, for a bounded time, the series that changed or were last judged long ago; of these only such as were
+        not judged for `unseen_for` seconds. `plans` holds how they are measured now, where that is known."""
+        with self._lock:
+            self._drain()
+            begun = self._clock.monotonic()
+            for book in sorted(self._books.values(), key=lambda book: book.judged):
+                now = self._clock.monotonic()
+                if now - begun > MOST_SECONDS or now - book.judged < unseen_for:
+                    break
+                if book.changed or now - book.judged >= OLDEST_JUDGEMENT:
+                    book.judge(self._clock.steady(), plans.get(book.key) or self._plans[book.key], now)
+
+    def judged(self, plans: Plans) -> dict[SeriesKey, Judged]:
+        """The newest judgement of every series."""
+        self.judge(plans)
+        step = self._clock.wall() - self._clock.steady()
+        with self._lock:
+            return {key: book.known(step) for key, book in self._books.items()}
+
+    def changes(self) -> list[Change]:
+        """The breaches that began and ended since the last call."""
+        with self._lock:
+            found = [change for book in self._books.values() for change in book.changes]
+            for book in self._books.values():
+                book.changes.clear()
+        return sorted(found, key=lambda change: change.at)
+
+    def boost_wanted(self, target: str) -> frozenset[tuple[str, Operation]]:
+        """Pairs and operations of a target of which more samples would bring a decision nearer. Waits for nobody."""
+        return frozenset(
+            (key.pair, key.operation) for key, book in self._books.items() if key.target == target and book.boost_wanted
+        )
+
+    def blocks(self) -> list[tuple[SeriesKey, Block]]:
+        """Every block in the windows of an hour, for the history."""
+        with self._lock:
+            self._drain()
+            return [(key, block) for key, book in self._books.items() for block in book.series.window.blocks()]
+
+    def states(self) -> Iterator[tuple[SeriesKey, dict[str, Any]]]:
+        """What must be kept of each series beside its blocks; whoever delivers ticks may go on in between."""
+        for key, book in self._books.items():
+            with self._lock:
+                book.drain()
+                state = book.to_state()
+            yield key, state
 
     def levels(self, keys: Iterable[SeriesKey]) -> dict[SeriesKey, Levels]:
         """What the closed blocks of some series say about each side for itself."""
         with self._lock:
             self._drain()
             now = self._clock.steady()
-            return {key: self._series[key].level(now) for key in keys if key in self._series}
+            return {key: self._books[key].level(now) for key in keys if key in self._books}
 
     def _drain(self) -> None:
-        for series in self._series.values():
-            series.drain()
+        for book in self._books.values():
+            book.drain()

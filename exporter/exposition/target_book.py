@@ -6,36 +6,25 @@ Times of expiry are paced seconds; what is shown is Unix time as the probe proce
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.errors import Reason
-from exporter.domain.model import (
-    CONTENDED,
-    Operation,
-    PairFacts,
-    Phase,
-    SeriesKey,
-    Snapshot,
-    TargetFacts,
-    Tick,
-    Variant,
-)
+from exporter.domain.model import CONTENDED, Operation, SeriesKey, Snapshot, TargetFacts, Tick, Variant
 from exporter.domain.states import EncryptionState
 from exporter.exposition.activity import ActivityBook
 from exporter.exposition.baselines import BaselineBook
 from exporter.exposition.budgets import BudgetBook
-from exporter.exposition.counters import SideCounts
+from exporter.exposition.collectors import SHORTEST_EXPIRY, CollectorBook
 from exporter.exposition.facts import screened_facts, screened_pair, screened_state
-from exporter.exposition.screening import LONGEST_LIST, number, screened, screened_snapshot, words
+from exporter.exposition.pair_book import Judgements, PairBook
+from exporter.exposition.screening import number, screened, screened_snapshot, words
+from exporter.exposition.series_book import Levels, Plan
 from exporter.exposition.standbys import StandbyBook
-from exporter.exposition.statistics import Levels
-from exporter.exposition.view import CollectorView, PairView, SeriesView, TargetView
-from exporter.overhead.epochs import joined
+from exporter.exposition.view import ActivityView, PairView, TargetView
+from exporter.overhead.cost import Interval, cores, tightest
 from exporter.overhead.snapshot import SnapshotRow
-from exporter.overhead.windows import SeriesSummary
 from exporter.probing.messages import (
     ACTIVITY,
     CANARY,
@@ -54,53 +43,8 @@ from exporter.probing.messages import (
     collector_intervals,
 )
 
-SHORTEST_EXPIRY = 3.0
-"""Seconds that a gauge lives at least: with intervals of a second, two of them are within what a busy machine delays."""
-
 UNREACHABLE = frozenset({Reason.CONNECT, Reason.AUTH, Reason.TLS, Reason.TIMEOUT, Reason.UNAVAILABLE})
 """Reasons that mean: the database could not be used. Others concern one collector."""
-
-Summaries = Mapping[SeriesKey, SeriesSummary]
-
-
-class _Collector:
-    """The outcomes of one collector."""
-
-    def __init__(self, name: str, interval: float) -> None:
-        self._name, self._expiry = name, max(2 * interval, SHORTEST_EXPIRY)
-        self._done: float | None = None
-        self._succeeded = False
-        self._seconds: float | None = None
-        self._last_success: float | None = None
-        self._words = ""
-
-    def done(self, message: CollectorDone, now: float) -> int:
-        seconds, at = number(message.seconds), number(message.at)
-        self._done, self._seconds, self._succeeded = now, seconds, message.reason is None
-        self._words = words(message.words, LONGEST_LIST)
-        if self._succeeded and at is not None:
-            self._last_success = at
-        return (seconds is None) + (at is None)
-
-    def lost(self) -> None:
-        self._done = None
-
-    @property
-    def problem(self) -> str:
-        """What went wrong in words: the whole run, or single queries of a round of canaries."""
-        return "" if self._succeeded and self._name != CANARY else self._words
-
-    def view(self, now: float) -> CollectorView | None:
-        if self._done is None and self._last_success is None:
-            return None
-        recent = self._done is not None and now - self._done <= self._expiry
-        return CollectorView(
-            self._name,
-            None if self._done is None else self._succeeded and recent,
-            self._seconds if recent else None,
-            self._last_success,
-            self._words if recent and not self.problem else "",
-        )
 
 
 class TargetBook:
@@ -116,19 +60,14 @@ class TargetBook:
         if target.standbys:
             # Heartbeats that go well are told as seldom as the standbys are read.
             intervals[HEARTBEAT] = max(intervals[HEARTBEAT], intervals[STANDBY])
-        self._collectors = {name: _Collector(name, interval) for name, interval in intervals.items()}
+        self._collectors = {name: CollectorBook(name, interval) for name, interval in intervals.items()}
         self._activity = ActivityBook(max(2 * intervals[ACTIVITY], SHORTEST_EXPIRY))
         self._standbys = StandbyBook(target.standbys, max(2 * intervals.get(STANDBY, 0.0), SHORTEST_EXPIRY))
-        self._sides = {
-            (pair.name, operation, variant): SideCounts(operation)
-            for pair in target.pairs
-            for operation in target.canary_operations
-            for variant in Variant
-        }
+        self._pairs = {pair.name: PairBook(target, pair, self._state_expiry) for pair in target.pairs}
+        self._boosted: frozenset[tuple[str, Operation]] | None = None
         self._errors = Counter(dict.fromkeys(sorted(UNREACHABLE), 0))
         self._connects, self._connect_seconds = 0, 0.0
         self._ticks = self._contended = self._invalid = 0
-        self._pairs: dict[str, tuple[PairFacts, float]] = {}
         self._state: tuple[EncryptionState, float] | None = None
         self._key_activated: dict[str, float] = {}
         self._facts: TargetFacts | None = None
@@ -164,9 +103,9 @@ class TargetBook:
             self._reached = False
 
     def tick(self, tick: Tick, now: float) -> Tick | None:
-        """Count a tick; the tick as it may enter statistics, None when it may not."""
+        """Count a tick; the tick as it may enter statistics, dropped where it may not. None where nobody configured it."""
         pair = self._pairs.get(tick.pair)
-        if (tick.pair, tick.operation, Variant.PLAIN) not in self._sides:
+        if pair is None or not pair.knows(tick.operation):
             self._invalid += 1
             return None
         result = screened(tick)
@@ -174,26 +113,28 @@ class TargetBook:
         self._ticks += 1
         self._contended += tick.dropped == CONTENDED
         self._round_ticks += 1
+        counted = pair.tick(tick, result, self._facts, self.epoch_event)
         for variant in Variant:
-            burst = result.tick.burst(variant)
-            side = self._sides[tick.pair, tick.operation, variant]
-            side.add(burst, len(tick.burst(variant).samples), self._facts, result.tick.started)
+            burst = counted.burst(variant)
             if len(burst.failures) < len(burst.samples):
                 self._round_successes += 1
                 self._canary_worked = now
                 self._works(now)
-        if not result.usable or pair is None or not pair[0].valid:
-            return None
-        return replace(result.tick, epoch=joined(result.tick.epoch, self.epoch_event))
+        return counted
 
     def pair_checked(self, message: PairChecked, now: float) -> None:
-        if all(message.facts.pair != pair.name for pair in self.settings.pairs):
+        pair = self._pairs.get(message.facts.pair)
+        if pair is None:
             self._invalid += 1
             return
         facts, invalid = screened_pair(message.facts)
         self._invalid += invalid
-        self._pairs[facts.pair] = (facts, now)
+        pair.checked(facts, now)
         self._works(now)
+
+    def set_boosted(self, keys: Iterable[tuple[str, Operation]]) -> None:
+        """Pairs and operations of which more samples than configured are taken now; all others are not."""
+        self._boosted = frozenset(keys)
 
     def state_read(self, message: StateRead, now: float) -> None:
         state, invalid = screened_state(message.state)
@@ -256,7 +197,9 @@ class TargetBook:
         self._shut_out = False
         self._round_ticks = self._round_successes = 0
         self._state = self._facts = self._building = self._load = None
-        self._pairs.clear()
+        self._boosted = None
+        for pair in self._pairs.values():
+            pair.lost()
         self._standbys.lost()
         self._activity.lost()
         self._budgets.lost()
@@ -265,13 +208,24 @@ class TargetBook:
 
     def valid(self, pair: str) -> bool:
         """Whether the last verification of that pair found it valid."""
-        return pair in self._pairs and self._pairs[pair][0].valid
+        return pair in self._pairs and self._pairs[pair].valid
 
     @property
     def certifying(self) -> frozenset[str]:
         """Names of the pairs whose twins are both plain and meant to be: as found, else as configured."""
-        names = set(self.settings.certifying)
-        return frozenset(name for name in names if name not in self._pairs or self._pairs[name][0].certifying)
+        return frozenset(name for name, pair in self._pairs.items() if pair.certifying)
+
+    def found_certifying(self, pair: str) -> bool | None:
+        """Whether that pair was found to be such a one; None where nobody can tell."""
+        return self._pairs[pair].found_certifying if pair in self._pairs else None
+
+    def plans(self, now: float) -> Iterator[tuple[SeriesKey, Plan]]:
+        """How each series is measured now."""
+        unreachable = not self._up(now)
+        for name in self._pairs:
+            for operation in self.settings.canary_operations:
+                period = self._budgets.period(name, operation, now)
+                yield SeriesKey(self.settings.name, name, operation), Plan(period, unreachable)
 
     @property
     def facts(self) -> TargetFacts | None:
@@ -283,25 +237,22 @@ class TargetBook:
     def view(
         self,
         now: float,
-        summaries: Summaries,
+        judgements: Judgements,
         snapshot: tuple[SnapshotRow, ...],
         taken: float | None,
         levels: Mapping[SeriesKey, Levels],
     ) -> TargetView:
-        slowest = max(self._canary_expiry, self._state_expiry)
-        heard = self._worked is not None and now - self._worked <= slowest
-        up = self._reached and heard and self._canary_works is not False and not self._shut_out
+        up, activity = self._up(now), self._activity.view(now)
         collectors = [collector.view(now) for collector in self._collectors.values()]
+        pairs = tuple(self._pair_view(pair, now, judgements, up, levels) for pair in self._pairs.values())
+        facts = self._facts if self._heard(now) else None
         return TargetView(
             name=self.settings.name,
             engine=self.settings.engine,
-            up=None if self._lost else up,
-            pairs=tuple(
-                self.baselines.shown(self._pair_view(pair.name, pair.phase, now, summaries), levels)
-                for pair in self.settings.pairs
-            ),
+            up=up,
+            pairs=pairs,
             problem=self._words(),
-            facts=self._facts if heard else None,
+            facts=facts,
             connects=self._connects,
             connect_seconds=self._connect_seconds,
             connection_errors=MappingProxyType(dict(self._errors)),
@@ -320,32 +271,31 @@ class TargetBook:
             snapshot=tuple(row for row in snapshot if self.valid(row.pair)),
             snapshot_taken=taken,
             standbys=() if self._lost else self._standbys.view(now),
-            activity=self._activity.view(now),
+            activity=activity,
             events=self.baselines.events,
+            cores=_cores(activity, pairs, facts),
         )
 
-    def _pair_view(self, name: str, phase: Phase, now: float, summaries: Summaries) -> PairView:
-        checked = self._pairs.get(name)
-        facts = checked[0] if checked and now - checked[1] <= self._state_expiry else None
+    def _pair_view(
+        self, pair: PairBook, now: float, judgements: Judgements, up: bool | None, levels: Mapping[SeriesKey, Levels]
+    ) -> PairView:
         measured = self._canary_worked is not None and now - self._canary_worked <= self._canary_expiry
-        speaks = measured and facts is not None and facts.valid
+        view = self._budgets.rated(pair.view(now, judgements, up, measured, self.epoch_event, self._boosted), now)
+        return self.baselines.shown(view, levels)
 
-        def series(operation: Operation) -> SeriesView:
-            summary = summaries.get(SeriesKey(self.settings.name, name, operation)) if speaks else None
-            if summary is not None and facts is not None and summary.epoch != joined(facts.epoch, self.epoch_event):
-                # What was measured before the change says nothing about what is there now.
-                summary = None
-            sides = {variant: self._sides[name, operation, variant].view() for variant in Variant}
-            return self._budgets.rated(SeriesView(operation, MappingProxyType(sides), summary), name, now)
+    def _heard(self, now: float) -> bool:
+        return self._worked is not None and now - self._worked <= max(self._canary_expiry, self._state_expiry)
 
-        phase = phase if facts is None else facts.found or phase
-        return PairView(name, phase, tuple(series(operation) for operation in self.settings.canary_operations), facts)
+    def _up(self, now: float) -> bool | None:
+        if self._lost:
+            return None
+        return self._reached and self._heard(now) and self._canary_works is not False and not self._shut_out
 
     def _words(self) -> str:
         if self._problem:
             return self._problem
         problems = [collector.problem for collector in self._collectors.values()]
-        problems += [f"pair {name}: {facts.problem}" for name, (facts, _) in self._pairs.items() if facts.problem]
+        problems += [pair.problem for pair in self._pairs.values()]
         return next((problem for problem in problems if problem), "")
 
     def _works(self, now: float) -> None:
@@ -369,3 +319,11 @@ class TargetBook:
         found = kind(value)
         self._invalid += found is None
         return found
+
+
+def _cores(activity: ActivityView | None, pairs: Iterable[PairView], facts: TargetFacts | None) -> Interval | None:
+    """What all decrypts of the instance take, by the cost that the twins know best; of the same unit only."""
+    if activity is None or facts is None or activity.reading.decrypt_unit != facts.decrypt_unit:
+        return None
+    cost = tightest(pair.decrypt_cost for pair in pairs)
+    return cores(activity.decrypts_per_second, activity.encrypts_per_second, cost)

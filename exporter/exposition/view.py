@@ -19,9 +19,10 @@ from exporter.overhead.cost import DecryptCost, Interval, tightest
 from exporter.overhead.evidence import Evidence, Name
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.tiers import Tier
-from exporter.overhead.verdict import State
+from exporter.overhead.verdict import State, word_of_state
 from exporter.overhead.window_day import DaySummary
 from exporter.overhead.windows import SeriesSummary
+from exporter.overhead.words import Word
 
 CipherUnit = tuple[str, str]
 """Unit (`block` or `value`) and source (`counter` or `proxy`) of a number of decrypts."""
@@ -81,6 +82,13 @@ class SeriesView:
     breached: Mapping[Name, bool] = field(default_factory=dict)
     breaches: tuple[BreachView, ...] = ()
     boosted: bool | None = None
+
+    @property
+    def word(self) -> Word | None:
+        """The word for `state`, the same wherever it is shown; None while there is nothing to say."""
+        if self.state is None:
+            return None
+        return word_of_state(self.state, {}) if self.summary is None else Word(self.summary.word)
 
 
 @dataclass(frozen=True, slots=True)

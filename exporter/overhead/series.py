@@ -13,7 +13,7 @@ from typing import Any
 
 from exporter.domain.model import Tick
 from exporter.overhead.blocks import Block
-from exporter.overhead.evidence import CRITICAL_THRESHOLD, Evidence, for_bursts, for_units
+from exporter.overhead.evidence import CRITICAL_THRESHOLD, Evidence, Name, for_bursts, for_units
 from exporter.overhead.ratio import Ratio
 from exporter.overhead.series_evidence import SeriesEvidence
 from exporter.overhead.tau import HOUR, SIX_HOURS, Wandering, window_estimate
@@ -135,6 +135,21 @@ class Series:
     def boost_wanted(self) -> bool:
         """Whether more samples in a tick would bring a decision nearer."""
         return self._evidence.boost_wanted and not self._frozen
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Every detector's, to be read only."""
+        return self._evidence.all
+
+    @property
+    def breached(self) -> dict[Name, bool]:
+        """For every detector, whether its breach lasts."""
+        return self._verdict.breached
+
+    @property
+    def breaches(self) -> tuple[Breach, ...]:
+        """Those that last."""
+        return self._verdict.breaches
 
     def to_state(self) -> dict[str, Any]:
         """What a restart needs beside the blocks, for JSON, in parts that change at different times.

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from exporter.exposition.families import Sheet, samples_of
+from exporter.exposition.sheet import Sheet, samples_of
 from exporter.exposition.view import HistogramView
 
 

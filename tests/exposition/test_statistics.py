@@ -7,7 +7,7 @@ import pytest
 
 from exporter.domain.clock import FakeClock
 from exporter.domain.model import Operation, Phase, SeriesKey, Tick
-from exporter.exposition.statistics import MOST_SECONDS, MOST_WAITING, OLDEST_SUMMARY, Statistics
+from exporter.exposition.statistics import MOST_SECONDS, MOST_WAITING, OLDEST_JUDGEMENT, Statistics
 from tests.exposition.stages import Stage
 
 PAIRS = tuple(f"p{number}" for number in range(5))
@@ -50,7 +50,7 @@ def test_a_series_without_news_keeps_its_summary_until_time_alone_changes_it(tic
     key = next(_keys())
     first = statistics.summaries()[key]
 
-    clock.advance(OLDEST_SUMMARY - 1)
+    clock.advance(OLDEST_JUDGEMENT - 1)
     assert statistics.summaries()[key] is first
     clock.advance(1)
     assert statistics.summaries()[key] is not first

@@ -140,7 +140,7 @@ class Ledger:
 
     def hold_off(self, target: str, at: float) -> None:
         """A database was restarted, or another one took over, at `at` (Unix time): its caches are cold."""
-        self._statistics.hold_off(target, at + self._clock.steady() - self._clock.wall())
+        self._statistics.hold_off(target, self._clock.steady_at(at))
 
     def date(self, key: SeriesKey, name: Name, dated: Dated) -> None:
         """When what led to a breach began."""
@@ -260,7 +260,7 @@ class Ledger:
 
     def _plans(self) -> dict[SeriesKey, Plan]:
         with self._lock:
-            now = self._clock.monotonic()
+            now = self._clock.paced()
             return dict(plan for book in self._books.values() for plan in book.plans(now))
 
     def _beat(self, beat: Beat, now: float) -> None:

@@ -23,7 +23,7 @@ Judgements = Mapping[SeriesKey, Judged]
 
 
 class PairBook:
-    """Not thread-safe: the ledger's lock guards it. Times are monotonic seconds."""
+    """Not thread-safe: the ledger's lock guards it. Times are paced seconds."""
 
     def __init__(self, target: TargetSettings, pair: PairSettings, expiry: float) -> None:
         self._target, self._expiry = target, expiry

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from exporter.domain.clock import Clock
 from exporter.domain.model import Phase, SeriesKey, Tick, Variant
 from exporter.exposition.view import BreachView
 from exporter.overhead.baseline import Level, levels
@@ -92,7 +93,7 @@ class SeriesBook:
         self.judgement: Judgement | None = None
         self.changed = self.measured = False
         self.judged = float("-inf")
-        """Monotonic time of the last judgement."""
+        """When it was judged last, paced seconds."""
         self.changes: list[Change] = []
         self.boost_wanted = False
         self.references: Mapping[int, Ratio] | None = None
@@ -143,22 +144,22 @@ class SeriesBook:
 
     # -- what comes out ----------------------------------------------------------------------------------
 
-    def judge(self, now: float, plan: Plan, monotonic: float) -> None:
+    def judge(self, now: float, plan: Plan, paced: float) -> None:
         """Everything anew at `now`."""
         self.judgement = self.series.judge(now, plan.period, unreachable=plan.unreachable)
         self._note(self.judgement.ended, now, begun=False)
         self.boost_wanted = self.series.boost_wanted
-        self.changed, self.judged = False, monotonic
+        self.changed, self.judged = False, paced
 
-    def known(self, step: float) -> Judged:
-        """As of the last judgement; `step` turns steady seconds into Unix time when added."""
+    def known(self, clock: Clock) -> Judged:
+        """As of the last judgement; the clock turns steady seconds into Unix time."""
         breaches = self.series.breaches
         return Judged(
             self.judgement,
             self.measured,
             self.series.evidence,
             self.series.breached,
-            tuple(self._shown(breach, step) for breach in breaches) if breaches else (),
+            tuple(self._shown(breach, clock) for breach in breaches) if breaches else (),
         )
 
     def level(self, now: float) -> Levels:
@@ -223,11 +224,12 @@ class SeriesBook:
             self.changes.append(Change(self.key, breach.name, at, begun, ratio))
             self._dates.pop(breach.name, None)
 
-    def _shown(self, breach: Breach, step: float) -> BreachView:
+    def _shown(self, breach: Breach, clock: Clock) -> BreachView:
+        since = clock.wall_at(breach.since)
         dated = self._dates.get(breach.name)
         if dated is None:
-            return BreachView(breach.name, breach.since + step)
-        return BreachView(breach.name, breach.since + step, dated.onset + step, dated.uncertainty)
+            return BreachView(breach.name, since)
+        return BreachView(breach.name, since, clock.wall_at(dated.onset), clock.real(dated.uncertainty))
 
 
 def _dates(state: Mapping[str, Any]) -> dict[Name, Dated]:

@@ -107,8 +107,8 @@ class Statistics:
             self._drain()
             begun = self._clock.monotonic()
             for book in sorted(self._books.values(), key=lambda book: book.judged):
-                now = self._clock.monotonic()
-                if now - begun > MOST_SECONDS or now - book.judged < unseen_for:
+                now = self._clock.paced()
+                if self._clock.monotonic() - begun > MOST_SECONDS or now - book.judged < unseen_for:
                     break
                 if book.changed or now - book.judged >= OLDEST_JUDGEMENT:
                     book.judge(self._clock.steady(), plans.get(book.key) or self._plans[book.key], now)
@@ -116,9 +116,8 @@ class Statistics:
     def judged(self, plans: Plans) -> dict[SeriesKey, Judged]:
         """The newest judgement of every series."""
         self.judge(plans)
-        step = self._clock.wall() - self._clock.steady()
         with self._lock:
-            return {key: book.known(step) for key, book in self._books.items()}
+            return {key: book.known(self._clock) for key, book in self._books.items()}
 
     def changes(self) -> list[Change]:
         """The breaches that began and ended since the last call."""

@@ -16,6 +16,7 @@ setup:
 	@tools/get_mariadb.sh 10.11 >/dev/null
 	@tools/get_mariadb.sh 11.8 >/dev/null
 	@tools/get_mysql.sh >/dev/null || true
+	@tools/get_node_packages.sh check-dashboards/grafana-10.4 check-dashboards/grafana-13.2 >/dev/null
 
 run:
 	@./run

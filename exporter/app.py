@@ -24,6 +24,7 @@ from exporter.probing.supervisor import Supervisor
 from exporter.snapshot_table import snapshot_text
 from exporter.troubles import Troubles
 from exporter.web.routes import AppState
+from exporter.web.security.live import Security
 from exporter.web.server import WebServer, bind
 
 STEP_SECONDS = 1.0
@@ -54,6 +55,7 @@ class App:
         self._stop, self._probed = stop or threading.Event(), threading.Event()
         self._started = clock.wall()
         self._troubles = Troubles(log, clock)
+        security = Security(settings.web.config_file)
         # The port first: when it is taken, nothing has been started yet.
         self._socket = bind(settings.web.listen_address, settings.web.port)
         try:
@@ -74,8 +76,10 @@ class App:
             healthy=self._healthy,
             ready=self._ready,
             landing=lambda: landing(self._seen, self._started, clock.wall()),
+            targets=lambda: {target.name: target.engine for target in self.settings.targets},
         )
-        self.web = WebServer(state, settings.web, self._socket)
+        self.web = WebServer(state, settings.web, self._socket, security)
+        self._open_to_all = not security.rules.asks_who
         self._saved: dict[tuple[SeriesKey, float], Block] = {}
         self._awaited = {target.name for target in settings.targets}
         self._progress = Progress()
@@ -83,6 +87,11 @@ class App:
 
     def run(self) -> int:
         """Serve until `stop` is set; the exit code."""
+        if self._open_to_all and not self.web.loopback:
+            log.warning(
+                "metrics and pages can be read by everybody who reaches this address; web.config_file can ask for passwords",
+                extra={"address": self.settings.web.listen_address},
+            )
         self.web.start()
         self.renderer.start()
         self._keeper.start()

@@ -12,7 +12,16 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 
-from exporter import __version__, baseline_commands, choice, logs, record_commands, selftest, twin_commands
+from exporter import (
+    __version__,
+    baseline_commands,
+    bundle_commands,
+    choice,
+    logs,
+    record_commands,
+    selftest,
+    twin_commands,
+)
 from exporter.config.secrets import redact
 from exporter.console import Progress, forget, table, use_plain_letters
 from exporter.domain.clock import SystemClock
@@ -100,6 +109,10 @@ def check(arguments: argparse.Namespace) -> int:
         arguments.config = arguments.file
     settings = choice.settings(arguments)
     choice.check_operations(settings)
+    if settings.web.config_file is not None:
+        from exporter.web.security.live import Security
+
+        Security(settings.web.config_file)
     pairs = sum(len(target.pairs) for target in settings.targets)
     name = choice.config_path(arguments) or "embedded default"
     print(f"{name}: ok ({_count(len(settings.targets), 'target')}, {_count(pairs, 'pair')})")
@@ -206,6 +219,7 @@ def _parser() -> argparse.ArgumentParser:
     selftest.add_to(add)
     record_commands.add_to(add, common)
     baseline_commands.add_to(add, common)
+    bundle_commands.add_to(add, common)
     return parser
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from exporter.app import App
 from exporter.config.schema import HistorySettings, Settings, WebSettings
-from exporter.domain.clock import FakeClock
-from exporter.domain.errors import HistoryError
+from exporter.domain.clock import FakeClock, SystemClock
+from exporter.domain.errors import ConfigErrors, HistoryError
 from exporter.domain.model import Operation, Snapshot
 from exporter.engines.sqlite.settings import Target
 from exporter.probing.messages import CollectorDone, SnapshotDone, TickDone
@@ -174,3 +174,31 @@ def test_what_a_collector_could_not_read_is_logged_when_it_changes_and_not_each_
     logged = [getattr(record, "problem", record.getMessage()) for record in caplog.records]
     assert logged == ["GRANT PROCESS", "GRANT SELECT", "the trouble is over"]
     assert {collector.name: collector.success for collector in daemon.stage.view.collectors}["activity"] is True
+
+
+def test_an_address_for_all_without_a_password_is_told_once(
+    settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def said(web: WebSettings) -> list[str]:
+        caplog.clear()
+        stop = threading.Event()
+        stop.set()
+        App(settings.model_copy(update={"web": web}), SystemClock(), stop=stop).run()
+        return [record.message for record in caplog.records if "everybody" in record.message]
+
+    (tmp_path / "web.yaml").write_text(
+        "basic_auth_users:\n  prometheus: $2y$10$0slfrjQlw97//IqKyuCx/umpMjkvhxk95Q3lRsuM4U8vShlskzXTS\n"
+    )
+    port = settings.web.port
+    assert said(WebSettings(port=port)) == []
+    assert len(said(WebSettings(port=port, listen_address="0.0.0.0"))) == 1
+    asking = WebSettings(port=port, listen_address="0.0.0.0", config_file=tmp_path / "web.yaml")
+    assert said(asking) == []
+
+
+def test_a_bad_web_configuration_is_found_before_anything_starts(settings: Settings, tmp_path: Path) -> None:
+    (tmp_path / "web.yaml").write_text("tls_server_config: {}\n")
+    web = WebSettings(port=settings.web.port, config_file=tmp_path / "web.yaml")
+    with pytest.raises(ConfigErrors, match="cert_file"):
+        App(settings.model_copy(update={"web": web}), SystemClock())
+    assert not (tmp_path / "history.db").exists()

@@ -66,6 +66,7 @@ THIRD_PARTY: dict[str, tuple[str, ...]] = {
     "structlog": ("logs",),
     "uvicorn": ("web",),
     "starlette": ("web",),
+    "bcrypt": ("web.security",),
     "sqlite3": ("history",),
 }
 """Modules that only these places may import."""

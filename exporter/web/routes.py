@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from exporter.web.discovery import discovered
 from exporter.web.negotiation import accepts_gzip, wants_openmetrics
 from exporter.web.pages.landing import FAVICON, Landing, render
+from exporter.web.security.guard import Guard
+from exporter.web.security.live import Security
 
 MAX_HEADER_BYTES = 16 * 1024
 """Of the request line and all headers. Browsers and Prometheus send less than 2 KiB."""
@@ -68,6 +71,9 @@ class PageSource(Protocol):
     def current(self) -> Page | None:
         """The newest page; None before the first."""
 
+    def part(self, target: str) -> Page | None:
+        """What the newest page says of one target, or with an empty name of the exporter itself."""
+
     def fresh(self) -> bool:
         """False when the newest page is too old to be believed."""
 
@@ -78,20 +84,37 @@ Health = Callable[[], tuple[bool, str]]
 
 @dataclass(frozen=True, slots=True)
 class AppState:
-    """Everything that is served comes from here. `landing` is called on the server's loop: must return at once."""
+    """Everything that is served comes from here. What is called is called on the server's loop: must return at once.
+
+    `targets` gives the names of the configured targets with the engine of each.
+    """
 
     pages: PageSource
     healthy: Health
     ready: Health
     landing: Callable[[], Landing]
+    targets: Callable[[], Mapping[str, str]] = dict
 
 
-def build_app(state: AppState) -> ASGIApp:
-    """The whole web application: GET and HEAD on five paths, everything else refused."""
+def build_app(state: AppState, security: Security) -> ASGIApp:
+    """The whole web application: GET and HEAD on seven paths, everything else refused."""
     view = _LandingView(state.landing)
 
     async def metrics(request: Request) -> Response:
-        return _metrics(state.pages, request)
+        only = request.query_params.get("only")
+        if only not in (None, "exporter"):
+            return _line(400, "the only value of `only` is exporter")
+        return _metrics(state.pages, request, None if only is None else "")
+
+    async def probe(request: Request) -> Response:
+        names = request.query_params.getlist("target")
+        if len(names) != 1 or names[0] not in state.targets():
+            return _line(400, "name one configured target: /probe?target=NAME; /sd lists them")
+        return _metrics(state.pages, request, names[0])
+
+    async def discovery(request: Request) -> Response:
+        groups = discovered(request.headers.get("host", ""), state.targets())
+        return JSONResponse(groups, headers=TEXT_HEADERS)
 
     async def healthy(request: Request) -> Response:
         return _health(state.healthy)
@@ -109,6 +132,8 @@ def build_app(state: AppState) -> ASGIApp:
     app = Starlette(
         routes=[
             Route("/metrics", metrics),
+            Route("/probe", probe),
+            Route("/sd", discovery),
             Route("/-/healthy", healthy),
             Route("/-/ready", ready),
             Route("/", landing),
@@ -118,11 +143,12 @@ def build_app(state: AppState) -> ASGIApp:
     )
     # A redirect would repeat the client's own Host header to it; an unknown path is simply unknown.
     app.router.redirect_slashes = False
-    return _Limits(app)
+    return _Limits(Guard(app, security))
 
 
-def _metrics(pages: PageSource, request: Request) -> Response:
-    page = pages.current()
+def _metrics(pages: PageSource, request: Request, part: str | None) -> Response:
+    """The page, or the part of it that is about a target (empty: about none)."""
+    page = pages.current() if part is None else pages.part(part)
     if page is None:
         return _line(503, "no metrics yet: the first page is still being rendered")
     if not pages.fresh():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import ipaddress
 import logging
 import resource
 import socket
@@ -23,6 +24,8 @@ from exporter.config.schema import WebSettings
 from exporter.domain.errors import ConfigError
 from exporter.web.connection import Door, LimitedConnection
 from exporter.web.routes import MAX_HEADER_BYTES, AppState, build_app
+from exporter.web.security.doorway import Doorway
+from exporter.web.security.live import Security
 
 STOP_GRACE = 0.5
 """Seconds that answers under way get when the server stops."""
@@ -35,6 +38,8 @@ SPARE_DESCRIPTORS = 48 + _ACCEPTED_AT_ONCE
 """File descriptors that are not for connections: history, probe processes, standard streams, files of the moment."""
 
 FEWEST_CONNECTIONS = 4
+_TURNS_OF_ACCEPTING = 3
+"""Turns of the loop that asyncio takes from `accept` to `connection_made`."""
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _SAID_AT_MOST_EVERY = 60.0
 _log = logging.getLogger(__name__)
@@ -91,12 +96,16 @@ def _unbindable(address: str, port: int, error: OSError | UnicodeError) -> Confi
 class WebServer:
     """Serves `state` on `sock` (from `bind`) in a thread of its own, from `start` to `stop`."""
 
-    def __init__(self, state: AppState, settings: WebSettings, sock: socket.socket) -> None:
+    def __init__(
+        self, state: AppState, settings: WebSettings, sock: socket.socket, security: Security | None = None
+    ) -> None:
         self._sock = sock
+        self._security = security or Security()
+        self._shaking_hands: set[Doorway] = set()
         self._address = sock.getsockname()
         self._door = Door(room_for(settings.max_connections), settings.header_timeout)
         self._config = Config(
-            build_app(state),
+            build_app(state, self._security),
             http=LimitedConnection,
             ws="none",
             lifespan="off",
@@ -116,7 +125,13 @@ class WebServer:
         """Where a client on this machine reaches the server; without a slash at the end."""
         host, port = self._address[:2]
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        scheme = "http" if self._security.rules.context is None else "https"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine reaches the server."""
+        return ipaddress.ip_address(self._address[0].partition("%")[0]).is_loopback
 
     @property
     def open_connections(self) -> int:
@@ -134,6 +149,7 @@ class WebServer:
 
     def start(self) -> None:
         """Serve from now on. Returns when the server accepts connections."""
+        self._security.start()
         self._thread.start()
         self._running.wait()
 
@@ -142,6 +158,7 @@ class WebServer:
 
         Answers under way get up to `STOP_GRACE` to be finished. May be called more than once.
         """
+        self._security.stop()
         if self._loop is not None and self._thread.is_alive():
             with contextlib.suppress(RuntimeError):  # The loop has been closed in the meantime.
                 self._loop.call_soon_threadsafe(self._stopping.set)
@@ -167,8 +184,14 @@ class WebServer:
         self._config.load()
         loop.set_exception_handler(_Exhaustion())
         state = ServerState()
+
+        def connection() -> LimitedConnection:
+            return LimitedConnection(self._config, state, {}, self._door)
+
         server = await loop.create_server(
-            lambda: LimitedConnection(self._config, state, {}, self._door), sock=self._sock, backlog=_ACCEPTED_AT_ONCE
+            lambda: Doorway(self._security, self._door, connection, self._shaking_hands),
+            sock=self._sock,
+            backlog=_ACCEPTED_AT_ONCE,
         )
         # What the loop takes at once is no limit for those that wait.
         self._sock.listen(_BACKLOG)
@@ -176,7 +199,13 @@ class WebServer:
         dates = asyncio.create_task(_keep_date(state))
         await self._stopping.wait()
         dates.cancel()
+        # A connection that is just being accepted when a server closes is lost by asyncio, and never closed.
+        loop.remove_reader(self._sock)
+        for _ in range(_TURNS_OF_ACCEPTING):
+            await asyncio.sleep(0)
         server.close()
+        for doorway in list(self._shaking_hands):
+            doorway.abort()
         await _say_goodbye(state, self._door)
 
 

@@ -32,6 +32,7 @@ class Certificates:
         other_name: A server certificate of the right authority, for db.example only.
         wrong_ca: An authority that signed none of them.
         wrong_client: A client certificate of that one.
+        named_client: A client certificate of the right authority with the alternative name prometheus.example.
     """
 
     ca: Path
@@ -40,6 +41,7 @@ class Certificates:
     other_name: Pair
     wrong_ca: Path
     wrong_client: Pair
+    named_client: Pair
     client_name: str = "tde-exporter"
 
 
@@ -65,12 +67,12 @@ class _Authority:
         self.file = folder / f"{name}.pem"
         self.file.write_bytes(self.cert.public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, file: str, common_name: str, names: list[x509.GeneralName]) -> Pair:
-        """A certificate with its key; for a server when it has names, else for a client."""
+    def issue(self, file: str, common_name: str, names: list[x509.GeneralName], *, for_client: bool = False) -> Pair:
+        """A certificate with its key; for a server when it has names and is not `for_client`, else for a client."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
         builder = _builder(subject, self._name, key.public_key())
-        use = ExtendedKeyUsageOID.SERVER_AUTH if names else ExtendedKeyUsageOID.CLIENT_AUTH
+        use = ExtendedKeyUsageOID.SERVER_AUTH if names and not for_client else ExtendedKeyUsageOID.CLIENT_AUTH
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         builder = builder.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
         builder = builder.add_extension(
@@ -115,4 +117,5 @@ def make_certificates(folder: Path) -> Certificates:
         other_name=right.issue("other-name", "db.example", [x509.DNSName("db.example")]),
         wrong_ca=wrong.file,
         wrong_client=wrong.issue("wrong-client", Certificates.client_name, []),
+        named_client=right.issue("named", "prometheus", [x509.DNSName("prometheus.example")], for_client=True),
     )

@@ -15,6 +15,7 @@ import pytest
 from exporter.config.schema import WebSettings
 from exporter.web.pages.landing import Landing
 from exporter.web.routes import AppState
+from exporter.web.security.live import Security
 from exporter.web.server import WebServer, bind
 
 TEXT = b"# HELP tde_target_up up\n# TYPE tde_target_up gauge\ntde_target_up 1\n"
@@ -40,17 +41,21 @@ class Served:
     health: tuple[bool, str] = (True, "all loops turn")
     readiness: tuple[bool, str] = (True, "first pass done")
     landing: Callable[[], Landing] = lambda: Landing("0.0.0", 0.0, 60.0)
+    targets: dict[str, str] = field(default_factory=lambda: {"orders": "mariadb", "billing": "oracle"})
     server: WebServer = None  # type: ignore[assignment]
 
     def current(self) -> FixedPage | None:
         return self.page
+
+    def part(self, target: str) -> FixedPage | None:
+        return None if self.page is None else FixedPage(text=f"# of {target or 'the exporter'}\n".encode())
 
     def fresh(self) -> bool:
         return self.is_fresh
 
     @property
     def address(self) -> tuple[str, int]:
-        host, port = self.server.url.removeprefix("http://").split(":")
+        host, port = self.server.url.partition("://")[2].split(":")
         return host, int(port)
 
     def ask(
@@ -72,13 +77,15 @@ Serve = Callable[..., Served]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Starts servers on free loopback ports; keyword arguments are web settings."""
+    """Starts servers on free loopback ports; keyword arguments are web settings, or the `security` of the web."""
     running: list[WebServer] = []
 
-    def start(**settings: float) -> Served:
+    def start(*, security: Security | None = None, **settings: float) -> Served:
         served = Served()
-        state = AppState(served, lambda: served.health, lambda: served.readiness, lambda: served.landing())
-        served.server = WebServer(state, WebSettings.model_validate(settings), bind("127.0.0.1", 0))
+        state = AppState(
+            served, lambda: served.health, lambda: served.readiness, lambda: served.landing(), lambda: served.targets
+        )
+        served.server = WebServer(state, WebSettings.model_validate(settings), bind("127.0.0.1", 0), security)
         served.server.start()
         running.append(served.server)
         return served

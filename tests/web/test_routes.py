@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -158,3 +159,53 @@ def test_many_visitors_cost_one_rendering(serve: Any, eventually: Callable[..., 
     assert len(asked) < 30
     before = len(asked)
     eventually(lambda: served.ask("GET", "/")[0] == 200 and len(asked) > before)
+
+
+# -- parts and discovery -------------------------------------------------------------------------------------
+
+
+def test_one_target_is_served_alone(serve: Any) -> None:
+    served = serve()
+    status, headers, body = served.ask("GET", "/probe?target=orders")
+    assert (status, body) == (200, b"# of orders\n")
+    assert headers["content-type"] == served.page.text_type
+    assert served.ask("GET", "/metrics?only=exporter")[2] == b"# of the exporter\n"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "?target=",
+        "?target=nobody",
+        "?target=orders&target=billing",
+        "?target=mysql://user:S3CR3T@host/",
+        "?Target=orders",
+    ],
+)
+def test_what_is_not_the_name_of_one_target_is_refused_and_not_repeated(serve: Any, query: str) -> None:
+    status, _, body = serve().ask("GET", f"/probe{query}")
+    assert status == 400
+    assert b"/sd" in body
+    assert b"S3CR3T" not in body
+    assert serve().ask("GET", "/metrics?only=orders")[0] == 400
+
+
+def test_parts_of_a_stale_page_are_not_served(serve: Any) -> None:
+    served = serve()
+    served.is_fresh = False
+    assert served.ask("GET", "/probe?target=orders")[0] == 503
+    served.page = None
+    assert served.ask("GET", "/probe?target=orders")[0] == 503
+
+
+def test_targets_are_discovered_at_the_address_that_was_asked(serve: Any) -> None:
+    served = serve()
+    status, headers, body = served.ask("GET", "/sd", {"Host": "monitor.example:10161"})
+    assert (status, headers["content-type"]) == (200, "application/json")
+    groups = json.loads(body)
+    assert [group["targets"] for group in groups] == [["monitor.example:10161"]] * 3
+    assert [group["labels"].get("__param_target") for group in groups] == [None, "orders", "billing"]
+    assert [group["labels"]["__metrics_path__"] for group in groups] == ["/metrics", "/probe", "/probe"]
+    for host in ("a b", "evil.example/x", "", "x" * 300):
+        assert json.loads(served.ask("GET", "/sd", {"Host": host})[2]) == []

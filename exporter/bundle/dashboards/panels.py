@@ -1,0 +1,311 @@
+"""The panels that our dashboards consist of, as Grafana's classic JSON; only what Grafana 10.4 and later share.
+
+A panel has a text for "no data", and a description that ends with how to read it. Positions and ids come from the board.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from exporter.bundle.dashboards.palette import BLUE, LIMIT, TRANSPARENT, Word, mapped, steps
+
+Panel = dict[str, Any]
+
+LAST = ("lastNotNull",)
+"""What a legend says of each line: its last value."""
+
+DATASOURCE: dict[str, str] = {"type": "prometheus", "uid": "${datasource}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query of a panel. `legend` is a Grafana legend format; `now` asks for the newest value only."""
+
+    expr: str
+    legend: str = ""
+    now: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a series or column looks. `of` is its name, or a regular expression between slashes.
+
+    `properties` are Grafana's override ids without the prefix `custom.` where there is one, such as `lineWidth`.
+    """
+
+    of: str
+    colour: str = ""
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: what it is called, and how it looks. `source` is a label, or `Value #A` for the first query.
+
+    `plain`: words without a colour behind them.
+    """
+
+    source: str
+    name: str
+    width: int
+    unit: str = "string"
+    decimals: int | None = None
+    words: Sequence[Word] = ()
+    plain: bool = False
+    thresholds: Mapping[str, Any] | None = None
+    link: tuple[str, str] | None = None
+
+
+_STANDARD = frozenset({"unit", "decimals", "min", "max", "mappings", "thresholds", "links", "color", "displayName"})
+
+
+def _override(style: Style) -> dict[str, Any]:
+    properties: list[dict[str, Any]] = []
+    if style.colour:
+        properties.append({"id": "color", "value": {"mode": "fixed", "fixedColor": style.colour}})
+    for name, value in style.properties.items():
+        properties.append({"id": name if name in _STANDARD else f"custom.{name}", "value": value})
+    matcher = "byRegexp" if style.of.startswith("/") else "byName"
+    return {"matcher": {"id": matcher, "options": style.of}, "properties": properties}
+
+
+def _targets(queries: Sequence[Query], table: bool = False) -> list[dict[str, Any]]:
+    shape = {"format": "table"} if table else {}
+    return [
+        {
+            "refId": chr(ord("A") + index),
+            "datasource": DATASOURCE,
+            "expr": query.expr,
+            "legendFormat": query.legend or "__auto",
+            "editorMode": "code",
+            "instant": query.now or table,
+            "range": not (query.now or table),
+            **shape,
+        }
+        for index, query in enumerate(queries)
+    ]
+
+
+def _panel(
+    kind: str, title: str, what: str, read: str, targets: list[dict[str, Any]], defaults: dict[str, Any]
+) -> Panel:
+    return {
+        "type": kind,
+        "title": title,
+        "description": f"{what}\n\n**How to read it:** {read}",
+        "datasource": DATASOURCE,
+        "targets": targets,
+        "fieldConfig": {"defaults": {key: value for key, value in defaults.items() if value is not None}},
+    }
+
+
+def _look(panel: Panel, styles: Sequence[Style], options: dict[str, Any]) -> Panel:
+    panel["fieldConfig"]["overrides"] = [_override(style) for style in styles]
+    panel["options"] = options
+    return panel
+
+
+def stat(
+    title: str,
+    what: str,
+    read: str,
+    queries: Sequence[Query],
+    unit: str,
+    *,
+    none: str,
+    decimals: int | None = None,
+    words: Sequence[Word] = (),
+    thresholds: Mapping[str, Any] | None = None,
+    text: str = "auto",
+    styles: Sequence[Style] = (),
+) -> Panel:
+    """One or a few numbers. With `words` each number is shown as its word on its colour, else in a colour of `thresholds`.
+
+    `none` is what stands there without data; `text` is Grafana's text mode: auto, value, value_and_name, name.
+    """
+    defaults: dict[str, Any] = {
+        "unit": unit,
+        "decimals": decimals,
+        "noValue": none,
+        "color": {"mode": "thresholds"},
+        "thresholds": thresholds or steps(BLUE),
+        "mappings": mapped(words) if words else [],
+    }
+    panel = _panel("stat", title, what, read, _targets([Query(q.expr, q.legend, True) for q in queries]), defaults)
+    return _look(
+        panel,
+        styles,
+        {
+            "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
+            "orientation": "auto",
+            "textMode": text,
+            "wideLayout": True,
+            "colorMode": "background_solid" if words else "value",
+            "graphMode": "none",
+            "justifyMode": "center" if words else "auto",
+        },
+    )
+
+
+def timeseries(
+    title: str,
+    what: str,
+    read: str,
+    queries: Sequence[Query],
+    unit: str,
+    *,
+    none: str,
+    styles: Sequence[Style] = (),
+    limit: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+    decimals: int | None = None,
+    legend: str = "bottom",
+    calcs: Sequence[str] = (),
+    marked: bool = False,
+    stacked: bool = False,
+    steps_of: bool = False,
+) -> Panel:
+    """Lines over time. `limit` is drawn dashed.
+
+    Series without a style of their own are blue, or, when `marked`, vermilion while their last value reaches the limit.
+    `legend` `right` is a table beside the graph, for many series. `low` and `high` bound the axis; `steps_of` draws values
+    that jump.
+    """
+    thresholds = steps(BLUE if marked else TRANSPARENT, *([(limit, LIMIT)] if limit is not None else []))
+    colour = {"mode": "thresholds", "seriesBy": "last"} if marked else {"mode": "fixed", "fixedColor": BLUE}
+    defaults: dict[str, Any] = {
+        "unit": unit,
+        "decimals": decimals,
+        "noValue": none,
+        "min": low,
+        "max": high,
+        "color": colour,
+        "thresholds": thresholds,
+        "mappings": [],
+        "custom": {
+            "drawStyle": "line",
+            "lineInterpolation": "stepAfter" if steps_of else "linear",
+            "lineWidth": 0 if stacked else 2,
+            "fillOpacity": 75 if stacked else 0,
+            "showPoints": "never",
+            "spanNulls": False,
+            "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
+            "thresholdsStyle": {"mode": "off" if limit is None else "dashed"},
+        },
+    }
+    panel = _panel("timeseries", title, what, read, _targets(queries), defaults)
+    mode = "table" if legend == "right" else "list"
+    return _look(
+        panel,
+        styles,
+        {
+            "legend": {"showLegend": True, "displayMode": mode, "placement": legend, "calcs": list(calcs)},
+            "tooltip": {"mode": "multi", "sort": "desc" if legend == "right" else "none"},
+        },
+    )
+
+
+def band(line: str, low: str = "at least", high: str = "at most", colour: str = BLUE) -> list[Style]:
+    """The styles of an interval: the area between the series `low` and `high`, which must come in this order, and `line`."""
+    return [
+        Style(low, colour, {"lineWidth": 0, "hideFrom": {"legend": True, "tooltip": False, "viz": False}}),
+        Style(
+            high,
+            colour,
+            {
+                "lineWidth": 0,
+                "fillBelowTo": low,
+                "fillOpacity": 25,
+                "hideFrom": {"legend": True, "tooltip": False, "viz": False},
+            },
+        ),
+        Style(line, colour, {"lineWidth": 2}),
+    ]
+
+
+def table(
+    title: str,
+    what: str,
+    read: str,
+    queries: Sequence[str],
+    columns: Sequence[Column],
+    *,
+    order: tuple[str, bool] | None = None,
+    hidden: Sequence[str] = (),
+    none: str = "–",
+) -> Panel:
+    """One row for each combination of labels, joined from instant `queries` by the labels that all of them have.
+
+    Columns without a `Column` are in `hidden`. `order`: column, descending. `none` stands in cells without a value.
+    """
+    defaults: dict[str, Any] = {
+        "unit": "none",
+        "noValue": none,
+        "color": {"mode": "thresholds"},
+        "thresholds": steps(TRANSPARENT),
+        "mappings": [],
+        "custom": {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False, "filterable": False},
+    }
+    panel = _panel("table", title, what, read, _targets([Query(expr) for expr in queries], table=True), defaults)
+    panel["transformations"] = [
+        {"id": "merge", "options": {}},
+        {
+            "id": "organize",
+            "options": {
+                "excludeByName": dict.fromkeys(("Time", *hidden), True),
+                "indexByName": {column.source: index for index, column in enumerate(columns)},
+                "renameByName": {column.source: column.name for column in columns},
+            },
+        },
+    ]
+    sort = [] if order is None else [{"displayName": order[0], "desc": order[1]}]
+    return _look(
+        panel, [_column(column) for column in columns], {"showHeader": True, "cellHeight": "sm", "sortBy": sort}
+    )
+
+
+def _column(column: Column) -> Style:
+    properties: dict[str, Any] = {"unit": column.unit, "width": column.width}
+    if column.decimals is not None:
+        properties["decimals"] = column.decimals
+    if column.words:
+        properties["mappings"] = mapped(column.words)
+    if column.thresholds is not None:
+        properties["thresholds"] = dict(column.thresholds)
+    if (column.words and not column.plain) or column.thresholds is not None:
+        properties["cellOptions"] = {"type": "color-background", "mode": "basic"}
+    if column.link is not None:
+        properties["links"] = [{"title": column.link[0], "url": column.link[1], "targetBlank": False}]
+    return Style(column.name, properties=properties)
+
+
+def timeline(title: str, what: str, read: str, queries: Sequence[Query], *, words: Sequence[Word], none: str) -> Panel:
+    """States over time, one lane for each series, each state in its word and colour; a gap is a time without a state."""
+    defaults: dict[str, Any] = {
+        "unit": "none",
+        "noValue": none,
+        "color": {"mode": "thresholds"},
+        "thresholds": steps(BLUE),
+        "mappings": mapped(words),
+        "custom": {
+            "lineWidth": 0,
+            "fillOpacity": 85,
+            "spanNulls": False,
+        },
+    }
+    panel = _panel("state-timeline", title, what, read, _targets(queries), defaults)
+    return _look(
+        panel,
+        (),
+        {
+            "mergeValues": True,
+            "showValue": "auto",
+            "alignValue": "left",
+            "rowHeight": 0.8,
+            "legend": {"showLegend": True, "displayMode": "list", "placement": "bottom", "calcs": []},
+            "tooltip": {"mode": "single", "sort": "none"},
+        },
+    )

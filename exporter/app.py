@@ -23,6 +23,7 @@ from exporter.probing.messages import Building, CollectorDone, PairChecked, Snap
 from exporter.probing.supervisor import Supervisor
 from exporter.snapshot_table import snapshot_text
 from exporter.troubles import Troubles
+from exporter.verdicts import Verdicts
 from exporter.web.routes import AppState
 from exporter.web.security.live import Security
 from exporter.web.server import WebServer, bind
@@ -65,6 +66,7 @@ class App:
             raise
         self.ledger = Ledger(settings, clock)
         self.chronicle = Chronicle(settings, self.history, self.ledger, clock, self._history_failed)
+        self.verdicts = Verdicts(self.history, self.ledger, clock, self._history_failed)
         self._restore()
         self.renderer = Renderer(self._view, clock, settings.web.max_series, PAGE_STALE)
         self.supervisor = Supervisor(settings, clock, self._deliver, self._up_changed, self._wants_snapshot)
@@ -167,8 +169,7 @@ class App:
     def _restore(self) -> None:
         try:
             self.chronicle.restore()
-            for key, block in self.history.load_blocks(self._clock.steady() - 3600.0):
-                self.ledger.restore(key, block)
+            self.verdicts.restore()
             for target in self.settings.targets:
                 if latest := self.history.latest_snapshot(target.name):
                     self.ledger.restore_snapshot(latest)
@@ -184,6 +185,7 @@ class App:
                 saved = self._clock.monotonic()
                 self._save_blocks()
             self.chronicle.step()
+            self.verdicts.step()
             if self._clock.monotonic() - pruned > PRUNE_SECONDS:
                 pruned = self._clock.monotonic()
                 try:
@@ -193,6 +195,7 @@ class App:
         self._probed.wait()
         self._save_blocks()
         self.chronicle.close()
+        self.verdicts.close()
         self.history.close()
 
     def _save_blocks(self) -> None:
@@ -203,6 +206,7 @@ class App:
             if self.history.begin_anew_if_gone():
                 news = list(blocks.values())
                 self.chronicle.write_anew()
+                self.verdicts.write_anew()
             self.history.save_blocks(news)
             self._saved = {place: block for place, (_, block) in blocks.items()}
             self.ledger.state_size(self.history.size_bytes())

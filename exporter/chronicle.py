@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from exporter.config.schema import Settings
 from exporter.domain.clock import Clock
 from exporter.domain.errors import HistoryError, TdeExporterError
-from exporter.domain.events import FREEZES_BASELINE, OPENS_EPOCH, Event, Origin
+from exporter.domain.events import COOLS, FREEZES_BASELINE, OPENS_EPOCH, Event, Origin
 from exporter.domain.model import PairFacts
 from exporter.exposition.activity import screened_activity
 from exporter.exposition.facts import screened_facts, screened_pair, screened_state
@@ -145,6 +145,8 @@ class Chronicle:
         if event.kind in OPENS_EPOCH and not late:
             self._open_epoch(event.target, event.id)
             self._saved[event.target] = -1
+        if event.kind in COOLS:
+            self._ledger.hold_off(event.target, event.at)
         self._due.append(event)
 
     def _remember(self, event: Event) -> None:

@@ -6,18 +6,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from exporter.breach_words import sentence
 from exporter.domain.events import Origin
 from exporter.domain.model import Variant
 from exporter.domain.states import LagKind, StandbyState
 from exporter.exposition.view import PairView, SeriesView, TargetView, View
 from exporter.overhead import formats
+from exporter.overhead.baseline import verdict
 from exporter.overhead.cost import tightest
+from exporter.overhead.gap import STRADDLES
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.overhead.windows import SeriesSummary
 from exporter.overhead.words import Word
 from exporter.web.pages.events import EventRow
 from exporter.web.pages.instances import InstanceRow
-from exporter.web.pages.landing import KeystoreRow, Landing, OverheadRow, PairRow, TargetRow
+from exporter.web.pages.landing import KeystoreRow, Landing, Note, OverheadRow, PairRow, TargetRow
 from exporter.web.pages.standbys import StandbyRow
 
 MOST_EVENTS = 20
@@ -31,7 +34,7 @@ def landing(view: View, started: float, now: float) -> Landing:
         started=started,
         now=now,
         targets=tuple(_target(target) for target in view.targets),
-        overhead=tuple(row for target in view.targets for pair in target.pairs for row in _overhead(target, pair)),
+        overhead=tuple(row for target in view.targets for pair in target.pairs for row in _overhead(target, pair, now)),
         standbys=tuple(row for target in view.targets for row in _standbys(target)),
         instances=tuple(row for target in view.targets for row in _instances(target)),
         events=_events(view.targets),
@@ -102,6 +105,7 @@ def _instances(target: TargetView) -> Iterator[InstanceRow]:
         host_share=reading.host_cpu_ratio,
         host_cpus=reading.host_cpus,
         host_aes=reading.host_aes,
+        cores=target.cores,
     )
     if row != InstanceRow(target.name, unit=row.unit, derived=row.derived):
         yield row
@@ -156,7 +160,7 @@ def _pair_words(pair: PairView) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _overhead(target: TargetView, pair: PairView) -> Iterator[OverheadRow]:
+def _overhead(target: TargetView, pair: PairView, now: float) -> Iterator[OverheadRow]:
     """One row for each operation: the 1 h window once it has an interval, the snapshot until then."""
     snapshots = {row.operation: row for row in target.snapshot if row.pair == pair.name}
     for series in pair.series:
@@ -164,17 +168,38 @@ def _overhead(target: TargetView, pair: PairView) -> Iterator[OverheadRow]:
         if series.summary is not None and (series.summary.latency_ratio or snapshot is None):
             row = _from_window(target, pair, series, series.summary)
         elif snapshot is not None and pair.valid is not False:
-            row = _from_snapshot(target, snapshot)
+            row = _from_snapshot(target, series, snapshot)
         else:
-            row = OverheadRow(target.name, pair.name, series.operation.value, word=Word.NO_DATA)
-        yield replace(row, rate=_rate(series), since=_since_baseline(series))
+            row = OverheadRow(target.name, pair.name, series.operation.value, word=series.word or Word.NO_DATA)
+        yield replace(row, rate=_rate(series), beneath=tuple(_beneath(series)), notes=tuple(_notes(series, now)))
 
 
-def _since_baseline(series: SeriesView) -> str:
-    """How the median compares with the baseline, corrected for what both twins suffered."""
+def _beneath(series: SeriesView) -> Iterator[str]:
+    """What else is known of the latency: the tail, the whole day, and the baseline."""
+    tail = None if series.summary is None else series.summary.latency_ratio.get(99)
+    if tail is not None and tail.has_interval:
+        yield f"P99 {formats.with_interval(tail)}"
+    day = None if series.day is None else series.day.latency_ratio.get(50)
+    if day is not None and day.has_interval:
+        yield f"24 h {formats.with_interval(day)}"
+    # Corrected for what both twins suffered.
     adjusted = None if series.compared is None else series.compared.adjusted.get(50)
-    words = formats.with_interval(adjusted)
-    return "" if words == formats.UNKNOWN else f"{words} since the baseline"
+    if adjusted is not None and adjusted.has_interval:
+        yield f"{formats.with_interval(adjusted)} since the baseline"
+
+
+def _notes(series: SeriesView, now: float) -> Iterator[Note]:
+    """Sentences: breaches that last, what a comparison with the baseline means, where a figure says little."""
+    for breach in series.breaches:
+        yield Note("breach", sentence(breach, now))
+    if series.compared is not None:
+        # The tail speaks where both would say the same.
+        said = {verdict(series.compared, percent): percent for percent in (50, 99)}
+        for words, percent in said.items():
+            if words:
+                yield Note("baseline", f"P{percent} grew since the baseline: {words}")
+    if series.day is not None and (series.day.gap or 0.0) > STRADDLES:
+        yield Note("tail", "P99 straddles the boundary between hits and misses of the cache: its ratio says little")
 
 
 def _cost(target: TargetView, pair: PairView) -> str:
@@ -206,11 +231,13 @@ def _from_window(target: TargetView, pair: PairView, series: SeriesView, summary
         encrypts_per_sample=summary.encrypts_per_sample.get(Variant.ENCRYPTED),
         samples=summary.samples[Variant.ENCRYPTED],
         source="1 h window",
-        word=summary.word,
+        word=series.word or summary.word,
     )
 
 
-def _from_snapshot(target: TargetView, row: SnapshotRow) -> OverheadRow:
+def _from_snapshot(target: TargetView, series: SeriesView, row: SnapshotRow) -> OverheadRow:
+    """Its own word stands as long as nothing else was measured, or not enough to say more."""
+    word = row.word if not target.ticks or series.word in (None, Word.WARMING) else series.word
     taken = (
         ""
         if target.snapshot_taken is None
@@ -228,5 +255,5 @@ def _from_snapshot(target: TargetView, row: SnapshotRow) -> OverheadRow:
         encrypts_per_sample=row.encrypts_per_sample,
         samples=row.samples,
         source=f"snapshot{taken}",
-        word=row.word,
+        word=word,
     )

@@ -26,6 +26,9 @@ OPENS_EPOCH = frozenset(EventKind) - {EventKind.RESTART, EventKind.OTHER}
 FREEZES_BASELINE = frozenset({EventKind.ENABLEMENT, EventKind.REKEY, EventKind.ALGORITHM_CHANGE, EventKind.UPGRADE})
 """Before these, what was measured so far is kept as a baseline."""
 
+COOLS = frozenset({EventKind.RESTART, EventKind.SWITCHOVER})
+"""After these the caches of the database are cold, and those of the twins need not warm up alike."""
+
 
 class Origin(StrEnum):
     """Who says so: an operator, or what was read from the database."""

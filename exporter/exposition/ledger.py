@@ -176,6 +176,10 @@ class Ledger:
         """The breaches that began and ended since the last call, oldest first."""
         return self._statistics.changes()
 
+    def lasting(self) -> list[Change]:
+        """The breaches that last, as when they began."""
+        return self._statistics.lasting()
+
     def states(self) -> Iterator[tuple[SeriesKey, dict[str, Any]]]:
         """What a restart needs of each series beside its blocks, for JSON; some tenths of a millisecond each."""
         return self._statistics.states()

@@ -162,6 +162,10 @@ class SeriesBook:
             tuple(self._shown(breach, clock) for breach in breaches) if breaches else (),
         )
 
+    def lasting(self) -> list[Change]:
+        """The breaches that last, as when they began."""
+        return [self._change(breach, breach.since, begun=True) for breach in self.series.breaches]
+
     def level(self, now: float) -> Levels:
         """The levels of the closed blocks, made anew when another one closed."""
         closed = [block for block in self.series.window.blocks() if block.start + BLOCK <= now]
@@ -220,9 +224,12 @@ class SeriesBook:
 
     def _note(self, breaches: tuple[Breach, ...], at: float, *, begun: bool) -> None:
         for breach in breaches:
-            ratio = next(one.detector.ratio for one in self.series.evidence if one.detector.name == breach.name)
-            self.changes.append(Change(self.key, breach.name, at, begun, ratio))
+            self.changes.append(self._change(breach, at, begun=begun))
             self._dates.pop(breach.name, None)
+
+    def _change(self, breach: Breach, at: float, *, begun: bool) -> Change:
+        ratio = next(one.detector.ratio for one in self.series.evidence if one.detector.name == breach.name)
+        return Change(self.key, breach.name, at, begun, ratio)
 
     def _shown(self, breach: Breach, clock: Clock) -> BreachView:
         since = clock.wall_at(breach.since)

@@ -127,6 +127,11 @@ class Statistics:
                 book.changes.clear()
         return sorted(found, key=lambda change: change.at)
 
+    def lasting(self) -> list[Change]:
+        """The breaches that last, as when they began."""
+        with self._lock:
+            return [change for book in self._books.values() for change in book.lasting()]
+
     def boost_wanted(self, target: str) -> frozenset[tuple[str, Operation]]:
         """Pairs and operations of a target of which more samples would bring a decision nearer. Waits for nobody."""
         return frozenset(

@@ -8,6 +8,7 @@ Every method raises HistoryError when the file cannot be used, and leaves the fi
 from __future__ import annotations
 
 import logging
+import math
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -143,14 +144,17 @@ class History:
                 ((self._series_id(connection, key), block.start, *rows.to_row(block)) for key, block in blocks),
             )
 
-    def load_blocks(self, since: float) -> Iterator[tuple[SeriesKey, Block]]:
-        """Blocks that start at `since` or later (steady seconds), oldest first; damaged ones are left out and counted.
+    def load_blocks(self, since: float, until: float = math.inf) -> Iterator[tuple[SeriesKey, Block]]:
+        """Blocks that start at `since` or later and before `until` (steady seconds), oldest first; damaged ones are left
+        out and counted.
 
         Reads page by page; other calls may come in between.
         """
         after: tuple[float, int] = (since, -1)
         while page := self._access.query(_LOAD_BLOCKS, after):
             for series, start, *rest in page:
+                if start >= until:
+                    return
                 try:
                     yield rows.from_row(rest[:3], start, rest[3:])
                 except (ValueError, TypeError) as error:

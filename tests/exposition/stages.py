@@ -28,6 +28,7 @@ from exporter.domain.model import (
 from exporter.domain.states import Activity, EncryptionState, Keystore, KeystoreState, LagKind, StandbyState
 from exporter.exposition.ledger import Ledger
 from exporter.exposition.page import Renderer
+from exporter.exposition.series_book import Dated
 from exporter.exposition.view import TargetView
 from exporter.overhead.baseline import PairBaseline, SeriesBaseline, freeze
 from exporter.overhead.stretches import stretch
@@ -131,6 +132,8 @@ class Stage:
     activity: Activity = NO_ACTIVITY
     standbys: tuple[StandbyState, ...] = ()
     work: Work = WORK
+    slowness: float = 1.2
+    """How many times what the plain side takes the encrypted one takes."""
     ticks: Counter[Operation] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -186,7 +189,7 @@ class Stage:
             "one",
             self.clock.wall(),
             first,
-            burst(0.0012 * wobble, samples, self.work),
+            burst(0.001 * self.slowness * wobble, samples, self.work),
             burst(0.001 * wobble, samples, replace(self.work, decrypts=0)),
         )
         return replace(tick, **changes)  # type: ignore[arg-type]
@@ -215,10 +218,28 @@ class Stage:
             self.clock.advance(interval)
             if number % 6 == 0:
                 self.read_state()
+                self.ledger.judge()
             if self.target.standbys:
                 self.read_standbys()
             self.read_activity()
             self.round()
+
+    def whole_day(self) -> None:
+        """As long as the longest window takes until it says everything, and then as `hours`."""
+        self.hours(10.2, interval=60.0)
+        self.hours()
+
+    def exceeded(self) -> None:
+        """The encrypted side takes twice as long, until that is found; it is dated an hour back."""
+        self.slowness = 2.5
+        while not (changes := self.ledger.changes()):
+            self.hours(0.1)
+        for change in changes:
+            self.ledger.date(change.key, change.name, Dated(change.at - 3600.0, 600.0))
+
+    def boost(self, *keys: tuple[str, Operation]) -> None:
+        """Pairs and operations of the target that are measured more often now."""
+        self.ledger._books[self.target.name].set_boosted(keys)
 
     def frozen(self, **changes: object) -> PairBaseline:
         """A baseline of what was measured so far on the first pair; `changes` replace its fields."""

@@ -131,7 +131,7 @@ def test_a_pair_in_phase_aa_that_is_found_encrypted_gets_a_verdict(stage: Stage)
     assert summary.word == "certifying"
 
     stage.read_state(replace(pair_facts(epoch="two"), phase=Phase.AA))
-    assert stage.value("tde_overhead_samples", operation="point_select", variant="plain") is None
+    assert stage.value("tde_overhead_samples", operation="point_select", variant="plain", window="1h") is None
     stage.tick(epoch="two")
     stage.collected()
     assert stage.value("tde_pair_info", phase="enabled") == 1
@@ -142,9 +142,9 @@ def test_a_pair_in_phase_aa_that_is_found_encrypted_gets_a_verdict(stage: Stage)
 
 
 def test_an_event_that_opens_an_epoch_begins_the_statistics_anew(full: Stage) -> None:
-    assert full.known("tde_overhead_samples", operation="point_select", variant="plain") > 7000
+    assert full.known("tde_overhead_samples", operation="point_select", variant="plain", window="1h") > 7000
     full.ledger.open_epoch("embedded", "event1")
-    assert full.value("tde_overhead_samples", operation="point_select", variant="plain") is None
+    assert full.value("tde_overhead_samples", operation="point_select", variant="plain", window="1h") is None
     full.tick()
-    assert full.value("tde_overhead_samples", operation="point_select", variant="plain") == 20
+    assert full.value("tde_overhead_samples", operation="point_select", variant="plain", window="1h") == 20
     assert {block.epoch for key, block in full.ledger.blocks() if key.operation == "point_select"} == {"one/event1"}

@@ -46,6 +46,8 @@ def test_only_histograms_have_buckets_and_they_rise(metric: Metric) -> None:
 
 def test_metrics_about_a_database_name_target_and_engine() -> None:
     about_databases = [metric for name, metric in CATALOGUE.items() if not name.startswith("tde_exporter_")]
+    # A constant of the method, the same for all of them.
+    about_databases.remove(CATALOGUE["tde_overhead_evidence_threshold"])
 
     assert all(metric.labels[:2] == ("target", "engine") for metric in about_databases)
 

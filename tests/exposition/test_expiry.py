@@ -14,6 +14,8 @@ from tests.exposition.stages import FACTS, Stage, burst, pair_facts
 
 POINT = {"operation": "point_select"}
 ENCRYPTED = {"operation": "point_select", "variant": "encrypted"}
+LATCHED = {"tde_overhead_breach", "tde_overhead_state"}
+"""Of these there is always something to say."""
 WORKLESS = Work.nothing()
 
 
@@ -70,10 +72,10 @@ def test_the_interval_that_counts_is_the_targets_own(make_stage: Callable[..., S
     # Two intervals of a second are not enough to tell a busy machine from a dead target.
     stage.clock.advance(2.9)
     assert stage.value("tde_pair_valid") == 1
-    assert stage.value("tde_overhead_samples", **ENCRYPTED) == 20
+    assert stage.value("tde_overhead_samples", **ENCRYPTED, window="1h") == 20
     stage.clock.advance(0.2)
     assert stage.value("tde_pair_valid") is None
-    assert stage.value("tde_overhead_samples", **ENCRYPTED) is None
+    assert stage.value("tde_overhead_samples", **ENCRYPTED, window="1h") is None
 
 
 def test_a_target_that_nothing_is_heard_of_is_not_up_for_ever(stage: Stage) -> None:
@@ -110,7 +112,7 @@ def test_rounds_that_the_budget_refused_keep_what_was_measured(stage: Stage) -> 
         stage.clock.advance(10.0)
         stage.collected()
 
-    assert stage.value("tde_overhead_samples", **ENCRYPTED) == 20
+    assert stage.value("tde_overhead_samples", **ENCRYPTED, window="1h") == 20
 
 
 def test_a_collector_that_fails_for_its_own_reason_does_not_put_the_target_down(stage: Stage) -> None:
@@ -136,7 +138,7 @@ def test_while_its_probe_process_is_down_a_target_is_neither_up_nor_down(stage: 
 
     kept = {name for name in stage.names() if not name.startswith("tde_exporter_")}
     assert stage.value("tde_exporter_probe_process_up", process="0") == 0
-    assert all(name.endswith(("_total", "_timestamp_seconds")) for name in kept)
+    assert all(name.endswith(("_total", "_timestamp_seconds", "_breach")) for name in kept)
     assert "tde_target_up" in before - kept
     assert stage.known("tde_canary_runs_total", **ENCRYPTED) > 0
 
@@ -176,7 +178,7 @@ def test_overhead_of_a_pair_that_became_invalid_vanishes_at_once(stage: Stage) -
     stage.begin()
     stage.hours()
     assert stage.value("tde_overhead_ratio", percentile="50", **POINT) is not None
-    samples = stage.value("tde_overhead_samples", **ENCRYPTED)
+    samples = stage.value("tde_overhead_samples", **ENCRYPTED, window="1h")
     runs = stage.known("tde_canary_runs_total", **ENCRYPTED)
 
     stage.say(PairChecked("embedded", pair_facts(encrypted=False)))
@@ -185,10 +187,11 @@ def test_overhead_of_a_pair_that_became_invalid_vanishes_at_once(stage: Stage) -
     assert stage.value("tde_pair_valid") == 0
     assert stage.value("tde_pair_rows", variant="encrypted") is None
     assert stage.value("tde_canary_runs_total", **ENCRYPTED) == runs + 20
-    assert not [name for name in stage.names() if name.startswith("tde_overhead")]
+    assert {name for name in stage.names() if name.startswith("tde_overhead")} == LATCHED
+    assert stage.value("tde_overhead_state", state="no_data", **POINT) == 1
 
     stage.read_state()
-    assert stage.value("tde_overhead_samples", **ENCRYPTED) == samples
+    assert stage.value("tde_overhead_samples", **ENCRYPTED, window="1h") == samples
 
 
 def test_ticks_of_a_pair_that_nobody_verified_are_no_statistics(stage: Stage) -> None:
@@ -198,7 +201,7 @@ def test_ticks_of_a_pair_that_nobody_verified_are_no_statistics(stage: Stage) ->
 
     stage.begin()
     stage.collected()
-    assert stage.value("tde_overhead_samples", **ENCRYPTED) is None
+    assert stage.value("tde_overhead_samples", **ENCRYPTED, window="1h") is None
 
 
 def test_a_new_epoch_begins_at_nothing(stage: Stage) -> None:
@@ -206,9 +209,10 @@ def test_a_new_epoch_begins_at_nothing(stage: Stage) -> None:
     stage.hours()
 
     stage.read_state(pair_facts(epoch="two"))
-    assert not [name for name in stage.names() if name.startswith("tde_overhead")]
+    assert {name for name in stage.names() if name.startswith("tde_overhead")} == LATCHED
+    assert stage.value("tde_overhead_state", state="warming", **POINT) == 1
     stage.tick(epoch="two")
-    assert stage.value("tde_overhead_samples", **ENCRYPTED) == 20
+    assert stage.value("tde_overhead_samples", **ENCRYPTED, window="1h") == 20
 
 
 def test_rows_follow_what_verification_found(stage: Stage) -> None:
@@ -235,7 +239,7 @@ def test_a_pair_under_certification_is_never_blind(stage: Stage) -> None:
     stage.tick(encrypted=burst(0.001, work=plain), plain=burst(0.001, work=plain))
 
     assert stage.value("tde_pair_valid") == 1
-    assert stage.value("tde_overhead_samples", **ENCRYPTED) == 20
+    assert stage.value("tde_overhead_samples", **ENCRYPTED, window="1h") == 20
     assert stage.value("tde_canary_blind", **POINT) is None
     summary = stage.view.pairs[0].series[0].summary
     assert summary is not None

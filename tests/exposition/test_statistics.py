@@ -7,9 +7,12 @@ import pytest
 
 from exporter.domain.clock import FakeClock
 from exporter.domain.model import Operation, Phase, SeriesKey, Tick
+from exporter.exposition.series_book import Outline
 from exporter.exposition.statistics import MOST_SECONDS, MOST_WAITING, OLDEST_JUDGEMENT, Statistics
+from exporter.overhead.windows import SeriesSummary
 from tests.exposition.stages import Stage
 
+OUTLINE = Outline(Phase.ENABLED, 20, 10.0)
 PAIRS = tuple(f"p{number}" for number in range(5))
 
 
@@ -19,6 +22,11 @@ class SlowClock(FakeClock):
     def monotonic(self) -> float:
         self.advance(MOST_SECONDS * 0.4)
         return super().monotonic()
+
+
+def _summaries(statistics: Statistics) -> dict[SeriesKey, SeriesSummary]:
+    """Of those that were judged."""
+    return {key: one.judgement.hour for key, one in statistics.judged({}).items() if one.judgement is not None}
 
 
 def _keys() -> Iterator[SeriesKey]:
@@ -32,11 +40,11 @@ def ticks(stage: Stage) -> list[Tick]:
 
 
 def test_one_call_spends_a_bounded_time_and_the_next_ones_do_the_rest(ticks: list[Tick]) -> None:
-    statistics = Statistics(dict.fromkeys(_keys(), Phase.ENABLED), SlowClock())
+    statistics = Statistics(dict.fromkeys(_keys(), OUTLINE), SlowClock())
     for tick in ticks:
         statistics.offer(tick)
 
-    found = [len(statistics.summaries()) for _ in range(4)]
+    found = [len(_summaries(statistics)) for _ in range(4)]
 
     assert found[0] < len(PAIRS)
     assert found[-1] == len(PAIRS)
@@ -45,35 +53,35 @@ def test_one_call_spends_a_bounded_time_and_the_next_ones_do_the_rest(ticks: lis
 
 def test_a_series_without_news_keeps_its_summary_until_time_alone_changes_it(ticks: list[Tick]) -> None:
     clock = FakeClock()
-    statistics = Statistics(dict.fromkeys(_keys(), Phase.ENABLED), clock)
+    statistics = Statistics(dict.fromkeys(_keys(), OUTLINE), clock)
     statistics.offer(ticks[0])
     key = next(_keys())
-    first = statistics.summaries()[key]
+    first = _summaries(statistics)[key]
 
     clock.advance(OLDEST_JUDGEMENT - 1)
-    assert statistics.summaries()[key] is first
+    assert _summaries(statistics)[key] is first
     clock.advance(1)
-    assert statistics.summaries()[key] is not first
+    assert _summaries(statistics)[key] is not first
     clock.advance(2 * 3600)
-    assert set(statistics.summaries()[key].samples.values()) == {0}
+    assert set(_summaries(statistics)[key].samples.values()) == {0}
 
 
 def test_ticks_that_nobody_asks_for_take_bounded_memory_and_are_not_lost(ticks: list[Tick]) -> None:
-    statistics = Statistics(dict.fromkeys(_keys(), Phase.ENABLED), FakeClock())
+    statistics = Statistics(dict.fromkeys(_keys(), OUTLINE), FakeClock())
 
     for _ in range(3 * MOST_WAITING):
         statistics.offer(ticks[0])
-        assert len(statistics._series[next(_keys())].waiting) <= MOST_WAITING
+        assert len(statistics._books[next(_keys())]._waiting) <= MOST_WAITING
 
-    assert set(statistics.summaries()[next(_keys())].samples.values()) == {3 * MOST_WAITING * 20}
+    assert set(_summaries(statistics)[next(_keys())].samples.values()) == {3 * MOST_WAITING * 20}
 
 
 def test_a_damaged_block_is_left_out(ticks: list[Tick], caplog: pytest.LogCaptureFixture) -> None:
     clock = FakeClock()
-    statistics = Statistics(dict.fromkeys(_keys(), Phase.ENABLED), clock)
+    statistics = Statistics(dict.fromkeys(_keys(), OUTLINE), clock)
     statistics.offer(ticks[0])
     key, block = statistics.blocks()[0]
-    again = Statistics(dict.fromkeys(_keys(), Phase.ENABLED), clock)
+    again = Statistics(dict.fromkeys(_keys(), OUTLINE), clock)
 
     again.restore(key, replace(block, encrypted=replace(block.encrypted, samples=7)))
     assert again.blocks() == []

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from html import escape
 
 from exporter.overhead import formats
+from exporter.overhead.cost import Interval
 from exporter.overhead.formats import UNKNOWN
 from exporter.web.pages.cells import cell
 
 HEADS = (
     "Decrypted",
     "Encrypted",
+    "CPUs of encryption",
     "CPUs of the database",
     "CPU of the host",
     "Physical reads",
@@ -26,6 +28,7 @@ class InstanceRow:
 
     Rates are per second, `unit` says of what decrypts and encrypts are. `cpus_used` is CPU time per second, `host_cpus`
     the processors of its host, `host_share` the share of them in use. `derived` decrypts are not counted by the engine.
+    `cores` is how many of its CPUs encryption takes.
     """
 
     target: str
@@ -40,6 +43,7 @@ class InstanceRow:
     host_share: float | None = None
     host_cpus: int | None = None
     host_aes: bool | None = None
+    cores: Interval | None = None
 
 
 def table(rows: tuple[InstanceRow, ...]) -> str:
@@ -60,6 +64,7 @@ def _row(row: InstanceRow) -> str:
     values = (
         _rate(row.decrypts, unit, ", derived" if row.derived else ""),
         _rate(row.encrypts, unit),
+        _cores(row.cores),
         UNKNOWN if row.cpus_used is None else f"{row.cpus_used:.2f}",
         _host(row),
         _rate(row.reads),
@@ -75,6 +80,14 @@ def _rate(rate: float | None, unit: str = "", more: str = "") -> str:
         return UNKNOWN
     what = f'<span class="interval">{escape(unit)}{more}</span>' if unit else ""
     return f"<span>{formats.count(rate)}\u00a0/\u00a0s{what}</span>"
+
+
+def _cores(cores: Interval | None) -> str:
+    """The estimate with its bounds; it is one, for it takes all blocks for such as those of the twins."""
+    if cores is None:
+        return UNKNOWN
+    low, high = (("?" if bound is None else f"{bound:.3g}") for bound in (cores.lower, cores.upper))
+    return f'<span>about {cores.estimate:.2g}<span class="interval">{low} … {high}</span></span>'
 
 
 def _percent(share: float | None) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from itertools import groupby
+from typing import NamedTuple
 
 from exporter.overhead import formats
 from exporter.overhead.formats import UNKNOWN
@@ -25,6 +26,7 @@ from exporter.web.pages.style import STYLE
 from exporter.web.pages.words import VERDICTS, verdict
 
 REFRESH_SECONDS = 10
+BREACH = "breach"
 
 FAVICON = (
     b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">'
@@ -69,14 +71,21 @@ class TargetRow:
     notes: tuple[tuple[str, str], ...] = ()
 
 
+class Note(NamedTuple):
+    """A sentence about an operation; `about` is one of `breach`, `baseline`, `tail`."""
+
+    about: str
+    words: str
+
+
 @dataclass(frozen=True, slots=True)
 class OverheadRow:
     """What one operation costs: the verdict, medians in seconds, and the ratios encrypted / plain.
 
     `word` is one of `exporter.overhead.words.Word`. `source` says where the numbers come from
     (`1 h window`, `snapshot 14:25 UTC`), `samples` how many there are on each side. Decrypts and
-    encrypts are those of the encrypted side. `rate` says what can be known at the rate of its ticks, `since` how it
-    compares with the baseline. None is unknown.
+    encrypts are those of the encrypted side. `rate` says what can be known at the rate of its ticks, `beneath` holds more
+    figures of its latency, `notes` what must be said in sentences. None is unknown.
     """
 
     target: str
@@ -92,7 +101,8 @@ class OverheadRow:
     samples: int | None = None
     source: str = ""
     rate: str = ""
-    since: str = ""
+    beneath: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +173,9 @@ def _summary(landing: Landing) -> str:
     words = Counter(row.word for row in landing.overhead)
     order = [word for word in VERDICTS if words[word]] + sorted(set(words) - set(VERDICTS))
     verdicts = ", ".join(f"{words[word]} {escape(verdict(word).words)}" for word in order)
-    return f"{targets} Operations: {verdicts}." if verdicts else targets
+    lasting = sum(any(note.about == BREACH for note in row.notes) for row in landing.overhead)
+    breaches = f" In breach: {lasting}." if lasting else ""
+    return f"{targets} Operations: {verdicts}.{breaches}" if verdicts else targets
 
 
 def _overhead(landing: Landing) -> str:
@@ -206,7 +218,7 @@ def _overhead_row(row: OverheadRow, scale: Scale, threshold: float) -> str:
     cells = [
         f'<td class="op">{escape(row.operation.replace("_", " "))}{_beneath(row.rate)}</td>',
         cell("Verdict", chip(judged.words, judged.tone)),
-        cell("Latency overhead", _ratio(row.latency) + _beneath(row.since), f"number keep{muted}"),
+        cell("Latency overhead", _ratio(row.latency) + "".join(map(_beneath, row.beneath)), f"number keep{muted}"),
         f'<td class="picture t-{judged.tone}">{picture(_fact(row.latency), scale, threshold)}</td>',
         cell("Encrypted", formats.duration(row.encrypted_seconds), "number"),
         cell("Plain", formats.duration(row.plain_seconds), "number"),
@@ -214,7 +226,13 @@ def _overhead_row(row: OverheadRow, scale: Scale, threshold: float) -> str:
         cell("Through the cipher", _through_cipher(row), "number"),
         cell("From", _source(row), "from"),
     ]
-    return f"<tr>{''.join(cells)}</tr>"
+    return f"<tr>{''.join(cells)}</tr>{_sentences(row.notes)}"
+
+
+def _sentences(notes: tuple[Note, ...]) -> str:
+    """A row of its own."""
+    said = "".join(f'<li class="{escape(note.about)}">{escape(note.words)}</li>' for note in notes)
+    return f'<tr class="notes"><td colspan="9"><ul>{said}</ul></td></tr>' if said else ""
 
 
 def _beneath(words: str) -> str:

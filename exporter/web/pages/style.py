@@ -66,6 +66,7 @@ tr.group th span.cost { float: right; }
 tbody tr.notes > td { border-top: 0; padding-top: 0; }
 .notes ul { margin: 0; padding: 0 0 4px; list-style: none; color: var(--soft); font-size: 13px; overflow-wrap: anywhere; }
 .notes li::before { content: "○ "; color: var(--open); } .notes b { color: var(--open); font-weight: 600; }
+.notes li.breach { color: var(--ink); } .notes li.breach::before { content: "▲ "; color: var(--bad); }
 .empty { padding: 0 20px 20px; margin: 0; color: var(--soft); }
 .legend { color: var(--soft); font-size: 13px; margin: -14px 4px 28px; padding: 0; list-style: none; }
 .noise { color: var(--soft); font-size: 13px; margin: -14px 4px 28px; }

@@ -1,0 +1,213 @@
+"""The verdicts of all series, between the ledger and the history: kept, dated, and told in the log.
+
+Everything happens in `step`, in the thread that keeps the history, but for what is taken up at the start. What could not
+be written is tried again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from exporter.breach_words import exceeded, since
+from exporter.domain.clock import Clock
+from exporter.domain.errors import HistoryError
+from exporter.domain.model import Operation, SeriesKey
+from exporter.exposition.ledger import Ledger
+from exporter.exposition.series_book import WINDOWS, Change, Dated
+from exporter.history.records import State, StateKey
+from exporter.history.store import History
+from exporter.overhead.onset import find_onset
+from exporter.overhead.windows import Block
+
+SAVE_SECONDS = 10.0
+SHARE = 100.0
+"""States are written at most that part of the time: with a thousand series they are a MiB, and take half a second."""
+HOUR_SECONDS, DAY_SECONDS = 3900.0, 26 * 3600.0
+"""What the windows of an hour, and those of a day, are filled with at the start."""
+STEP_SECONDS = 0.5
+"""What one step may spend on filling days, and on dating breaches, give or take one block or breach."""
+REVISED_SECONDS = 2400.0
+"""A breach is dated when it begins and once more after that time: a split leaves half an hour on either side, and
+what doubles the cost is found sooner."""
+
+BLOCK = 300.0
+SERIES, WANDERING = "overhead", "overhead_wandering"
+"""Names of the states: what changes with each tick, and what changes once an hour and is most of it."""
+_VERSION = 1
+
+log = logging.getLogger(__name__)
+
+
+class Verdicts:
+    """Not thread-safe. `failed` hears of every error of the history."""
+
+    def __init__(self, history: History, ledger: Ledger, clock: Clock, failed: Callable[[HistoryError], None]) -> None:
+        self._history, self._ledger = history, ledger
+        self._clock, self._failed = clock, failed
+        self._older: Iterator[tuple[SeriesKey, Block]] = iter(())
+        self._saved: dict[StateKey, bytes] = {}
+        self._due = clock.monotonic() + SAVE_SECONDS
+        self._undated: deque[Change] = deque()
+        self._again: list[Change] = []
+
+    # -- the start ---------------------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Take up what an earlier process knew, before any tick: all verdicts, the last hour of blocks, and as much of the
+        last day as is quickly read; `step` reads the rest. Raises HistoryError."""
+        self._restore_states()
+        now = self._clock.steady()
+        for key, block in self._history.load_blocks(now - HOUR_SECONDS):
+            self._ledger.restore(key, block)
+        self._older = self._history.load_blocks(now - DAY_SECONDS, now - HOUR_SECONDS)
+        self._fill_days()
+
+    def _restore_states(self) -> None:
+        wandering = self._history.records.states(WANDERING)
+        for place, state in self._history.records.states(SERIES).items():
+            try:
+                key = SeriesKey(place.target, place.pair, Operation(place.operation))
+                body = _decoded(state)
+            except ValueError as error:
+                self._left_out(place, error)
+                continue
+            try:
+                windows = wandering.get(place._replace(name=WANDERING))
+                self._ledger.restore_state(key, body | (_decoded(windows) if windows else {}))
+                continue
+            except ValueError as error:
+                self._left_out(place, error)
+            # How much a ratio wanders can be learned anew; a breach that is forgotten ends for no reason.
+            try:
+                self._ledger.restore_state(key, body)
+            except ValueError as error:
+                self._left_out(place, error)
+        # What began longer ago was dated when there was more to date it by.
+        late = self._clock.steady() - REVISED_SECONDS - HOUR_SECONDS
+        self._again = [change for change in self._ledger.lasting() if change.at > late]
+
+    def _left_out(self, place: StateKey, error: ValueError) -> None:
+        about = {"target": place.target, "pair": place.pair, "operation": place.operation}
+        log.warning("what was known of a series is left out: %s", error, extra=about)
+
+    def _fill_days(self) -> None:
+        begun = self._clock.monotonic()
+        for key, block in self._older:
+            self._ledger.restore(key, block)
+            if self._clock.monotonic() - begun > STEP_SECONDS:
+                return
+        self._older = iter(())
+
+    # -- as time passes ----------------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Judge what nobody looked at, date and tell what began and ended, write it down. About once a second."""
+        self._ledger.judge()
+        changes = self._ledger.changes()
+        for change in changes:
+            if change.begun:
+                self._undated.append(change)
+            else:
+                log.info("no longer over budget: %s", exceeded(change.name), extra=_about(change))
+        try:
+            if self._date() or changes or self._clock.monotonic() >= self._due:
+                self._write()
+            self._fill_days()
+        except HistoryError as error:
+            self._failed(error)
+
+    def write_anew(self) -> None:
+        """The history was begun anew: everything goes into it again."""
+        self._saved.clear()
+
+    def close(self) -> None:
+        """Write what is known, for the next process."""
+        self._due = float("-inf")
+        self.step()
+
+    def _write(self) -> None:
+        begun = self._clock.monotonic()
+        states: dict[StateKey, bytes] = {}
+        for key, state in self._ledger.states():
+            windows = {part: state.pop(part) for part in WINDOWS}
+            states[StateKey.of(SERIES, key)] = _encoded(state)
+            states[StateKey.of(WANDERING, key)] = _encoded(windows)
+        news = {place: body for place, body in states.items() if self._saved.get(place) != body}
+        try:
+            if news:
+                self._history.records.record(states={place: State(_VERSION, body) for place, body in news.items()})
+                self._saved |= news
+        finally:
+            now = self._clock.monotonic()
+            self._due = now + max(SAVE_SECONDS, SHARE * (now - begun))
+
+    # -- dating ------------------------------------------------------------------------------------------
+
+    def _date(self) -> bool:
+        """Date what began, and once more what began a while ago; whether anything was found."""
+        until, found = self._clock.monotonic() + STEP_SECONDS, False
+        while self._undated and self._clock.monotonic() <= until:
+            change = self._undated.popleft()
+            self._again.append(change)
+            dated = self._dated(change)
+            found |= dated is not None
+            self._tell(change, dated)
+        due = self._clock.steady() - REVISED_SECONDS
+        for change in [change for change in self._again if change.at <= due]:
+            if self._clock.monotonic() > until:
+                break
+            self._again.remove(change)
+            found |= self._dated(change) is not None
+        return found
+
+    def _dated(self, change: Change) -> Dated | None:
+        """When it began, as far as that shows; the ledger hears of it."""
+        key = change.key
+        try:
+            blocks = self._last_day(key, change.at)
+        except HistoryError as error:
+            self._failed(error)
+            return None
+        events = [self._clock.steady_at(event.at) for event in self._ledger.events(key.target)]
+        onset = find_onset(blocks, change.ratio, events, BLOCK)
+        if onset is None:
+            return None
+        # A block is known by its start, and what it holds may have begun anywhere in it.
+        dated = Dated(onset.at, max(onset.at - onset.earliest, onset.latest - onset.at) + BLOCK)
+        self._ledger.date(key, change.name, dated)
+        return dated
+
+    def _last_day(self, key: SeriesKey, at: float) -> list[Block]:
+        """The closed blocks of the newest epoch, of the day before `at` and since; as long as the history has them."""
+        since, now = at - DAY_SECONDS + 7200.0, self._clock.steady()
+        stretches = self._history.load_span(since, now, key.target, key.pair)
+        blocks = [found.block for of, found in stretches if of == key and found.seconds == BLOCK]
+        return [block for block in blocks if block.epoch == blocks[-1].epoch]
+
+    def _tell(self, change: Change, dated: Dated | None) -> None:
+        onset = None if dated is None else self._clock.wall_at(dated.onset)
+        told = since(onset, None if dated is None else self._clock.real(dated.uncertainty), self._clock.wall())
+        about = _about(change) | ({"since": told.removeprefix("since ")} if told else {})
+        log.warning("over budget: %s", exceeded(change.name), extra=about)
+
+
+def _about(change: Change) -> dict[str, object]:
+    return {"target": change.key.target, "pair": change.key.pair, "operation": change.key.operation.value}
+
+
+def _encoded(state: Mapping[str, Any]) -> bytes:
+    return json.dumps(state, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _decoded(state: State) -> dict[str, Any]:
+    """Raises ValueError."""
+    if state.version != _VERSION:
+        raise ValueError(f"unknown version {state.version}")
+    body = json.loads(state.body)
+    if not isinstance(body, dict):
+        raise ValueError("it is no object")
+    return body

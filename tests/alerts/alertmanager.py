@@ -21,43 +21,46 @@ import pytest
 from tests.processes import until
 from tests.servers.room import free_port
 
-FETCHED = Path(__file__).resolve().parents[2] / ".cache" / "prometheus" / "usr"
+_CACHE = Path(__file__).resolve().parents[2] / ".cache"
+NEWEST, OLDEST = (_CACHE / name / "usr" for name in ("prometheus", "prometheus-oldest"))
+"""What `./check` fetched."""
 _COMPILED_IN = b"/usr/share/prometheus/alertmanager"
 """Where Debian's build looks for its templates. They are not there: the package is unpacked, not installed."""
 
 Labels = Mapping[str, str]
 
 
-def tool(name: str) -> Path:
-    """A program of Debian's package, or the same from PATH."""
-    fetched = FETCHED / "bin" / name
-    found = str(fetched) if fetched.exists() else shutil.which(name) or shutil.which(name.removeprefix("prometheus-"))
+def tool(name: str, fetched: Path = NEWEST) -> Path:
+    """A program of Debian's package; in place of the newest also the same from PATH."""
+    found = str(fetched / "bin" / name) if (fetched / "bin" / name).exists() else None
+    if fetched == NEWEST:
+        found = found or shutil.which(name) or shutil.which(name.removeprefix("prometheus-"))
     if not found:
         pytest.fail(f"{name} is missing: run ./check once, which fetches it, or install it", pytrace=False)
     return Path(found)
 
 
-def _startable(folder: Path) -> Path:
+def _startable(folder: Path, fetched: Path) -> Path:
     """Alertmanager, so that it starts with `folder` as its working directory.
 
     The one that was fetched is copied with one byte changed, which makes the path of its templates a relative one, of
     the same length; so nothing needs to be written to the system, which would take root.
     """
-    program = tool("prometheus-alertmanager")
-    if not program.is_relative_to(FETCHED) or Path(_COMPILED_IN.decode()).exists():
+    program = tool("prometheus-alertmanager", fetched)
+    if not program.is_relative_to(fetched) or Path(_COMPILED_IN.decode()).exists():
         return program
     copy = folder / "alertmanager"
     copy.write_bytes(program.read_bytes().replace(_COMPILED_IN, b"." + _COMPILED_IN[1:]))
     copy.chmod(0o700)
-    (folder / ".usr").symlink_to(FETCHED)
+    (folder / ".usr").symlink_to(fetched)
     return copy
 
 
 class Alertmanager:
     """Alertmanager as a child process. `folder` is its own and exists; `config` is the file that it reads."""
 
-    def __init__(self, folder: Path, config: Path) -> None:
-        self.folder, self.config = folder, config.resolve()
+    def __init__(self, folder: Path, config: Path, fetched: Path = NEWEST) -> None:
+        self.folder, self.config, self._fetched = folder, config.resolve(), fetched
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / "alertmanager.log"
@@ -66,7 +69,7 @@ class Alertmanager:
     def start(self) -> Self:
         """Start it and wait until it is ready; fails with its own words when it ends."""
         command = [
-            str(_startable(self.folder)),
+            str(_startable(self.folder, self._fetched)),
             f"--config.file={self.config}",
             f"--storage.path={self.folder / 'data'}",
             "--cluster.listen-address=",

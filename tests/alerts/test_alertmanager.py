@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.alerts.alertmanager import Alertmanager, Labels, tool
+from tests.alerts.alertmanager import NEWEST, OLDEST, Alertmanager, Labels, tool
 from tests.processes import until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,22 +118,23 @@ def example():
     return yaml.safe_load(EXAMPLE.read_text())
 
 
-def amtool(*arguments: str) -> str:
-    ran = subprocess.run([str(tool("amtool")), *arguments], capture_output=True, text=True, timeout=30)
+def amtool(*arguments: str, fetched: Path = NEWEST) -> str:
+    ran = subprocess.run([str(tool("amtool", fetched)), *arguments], capture_output=True, text=True, timeout=30)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 
 
-def receiver(**labels: str) -> str:
+def receiver(config: Path = EXAMPLE, /, **labels: str) -> str:
     given = [f"{name}={value}" for name, value in labels.items()]
-    return amtool("config", "routes", "test", f"--config.file={EXAMPLE}", *given).strip()
+    return amtool("config", "routes", "test", f"--config.file={config}", *given).strip()
 
 
 # -- the file ------------------------------------------------------------------------------------------
 
 
-def test_it_is_sound():
-    assert "SUCCESS" in amtool("check-config", str(EXAMPLE))
+@pytest.mark.parametrize("fetched", [NEWEST, OLDEST], ids=["newest", "oldest"])
+def test_it_is_sound(fetched):
+    assert "SUCCESS" in amtool("check-config", str(EXAMPLE), fetched=fetched)
 
 
 def test_it_holds_no_secret_and_no_address_of_anybody():
@@ -166,6 +167,23 @@ def test_each_alert_goes_where_its_severity_says(alert):
 def test_others_alerts_and_unknown_severities_are_not_lost():
     assert receiver(alertname="SomebodyElses", severity="critical") == "everything-else"
     assert receiver(alertname="TDESomethingNew", severity="strange") == "tde-tickets"
+
+
+def test_the_routes_that_the_documentation_adds_work(tmp_path):
+    """They are put before the others, as it says, with their receivers."""
+    shown = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "alerts.md").read_text(), re.DOTALL)
+    (added,) = [yaml.safe_load(block) for block in shown if "receiver:" in block]
+    config = example()
+    ours = config["route"]["routes"][0]["routes"]
+    ours[:0] = added
+    known = {each["name"] for each in config["receivers"]}
+    config["receivers"] += [{"name": name} for name in sorted({route["receiver"] for route in added} - known)]
+    file = tmp_path / "alertmanager.yml"
+    file.write_text(yaml.safe_dump(config))
+    key = {"alertname": "TDEKeystoreNotOpen", "component": "keystore", "severity": "critical"}
+    assert receiver(file, **key) == "security-team,tde-pager"
+    assert receiver(file, alertname="TDEPairInvalid", severity="warning", target="erp") == "erp-team"
+    assert receiver(file, alertname="TDEObjectsPlain", severity="info", component="coverage") == "tde-tickets"
 
 
 # -- inhibitions ---------------------------------------------------------------------------------------
@@ -212,9 +230,9 @@ def key(labels: Labels) -> frozenset[tuple[str, str]]:
     return frozenset(labels.items())
 
 
-@pytest.fixture(scope="module")
-def alertmanager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alertmanager]:
-    with Alertmanager(tmp_path_factory.mktemp("alertmanager"), EXAMPLE) as running:
+@pytest.fixture(scope="module", params=[NEWEST, OLDEST], ids=["newest", "oldest"])
+def alertmanager(request, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alertmanager]:
+    with Alertmanager(tmp_path_factory.mktemp("alertmanager"), EXAMPLE, request.param) as running:
         yield running
 
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,8 +19,10 @@ import pytest
 import yaml
 
 from exporter.bundle.alerts import SETTINGS, with_settings
+from exporter.cli import _parser as parser
 from exporter.exposition import catalogue
 from tests.engines.test_forbidden_sql import FREE, HARM, LICENSED, strip_literals
+from tests.servers.server import StartFailed
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "runbooks"
@@ -24,7 +33,6 @@ SECTIONS = ["Meaning", "Impact", "First three checks", "Usual false causes", "Ho
 ALSO_FREE = {"V$SESSION", "V$SESSION_LONGOPS", "V$INSTANCE", "DBA_OBJECTS", "USER_TAB_PRIVS_RECD"}
 """Views that a person looks at and the exporter does not; no option or pack is needed for them."""
 READS = re.compile(r"SELECT\b|SHOW (?:GLOBAL |ALL |BINARY |MASTER |SLAVE |REPLICA|GRANTS)")
-LABELS = {"alertname", "target", "operation"}
 
 
 @cache
@@ -82,6 +90,11 @@ def test_links_lead_to_pages_and_headings_that_are_there(page):
         assert not anchor or anchor in anchors(file), link
 
 
+@pytest.mark.parametrize("page", [*PAGES, OVERVIEW], ids=lambda page: page.stem)
+def test_alerts_that_a_page_names_exist(page):
+    assert set(re.findall(r"\bTDE[A-Z]\w+", page.read_text())) <= set(rules())
+
+
 def test_the_rules_link_to_the_pages():
     for alert, rule in rules().items():
         assert (ROOT / rule["annotations"]["runbook_url"]).is_file(), alert
@@ -104,6 +117,31 @@ def test_what_a_page_sets_can_be_set(page):
             with_settings(texts)
 
 
+@pytest.mark.parametrize("page", [*PAGES, OVERVIEW], ids=lambda page: page.stem)
+def test_commands_of_the_exporter_exist(page):
+    shown = [line for kind in ("sh", "sh embedded") for block in blocks(page, kind) for line in block.splitlines()]
+    shown += re.findall(r"`(tde-exporter [^`]+)`", " ".join(page.read_text().split()))
+    shown += re.findall(r"^    (tde-exporter .+)$", page.read_text().replace("\\\n", ""), re.MULTILINE)
+    for line in shown:
+        if line.startswith("tde-exporter "):
+            words = shlex.split(line.partition("|")[0].replace("DIR", "dir"), comments=True)[1:]
+            with contextlib.redirect_stderr(io.StringIO()) as said, contextlib.suppress(SystemExit):
+                assert parser().parse_args(words).command
+            assert not said.getvalue(), line
+
+
+def test_the_configuration_of_prometheus_that_is_shown_is_sound(tmp_path, promtool):
+    shown = re.findall(r"```yaml\n(.*?)```", OVERVIEW.read_text(), re.DOTALL)
+    (block,) = [block for block in shown if "rule_files" in block]
+    (tmp_path / "prometheus.yml").write_text(block)
+    for name in yaml.safe_load(block)["rule_files"]:
+        shutil.copy(ROOT / "alerts" / name, tmp_path / name)
+    command = [str(promtool), "check", "config", str(tmp_path / "prometheus.yml")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"{len(rules())} rules found" in ran.stdout
+
+
 # -- statements ----------------------------------------------------------------------------------------
 
 
@@ -113,10 +151,11 @@ def test_a_page_advises_no_harm(page):
     kinds = set(re.findall(r"^```(\S.*)$", page.read_text(), re.MULTILINE))
     assert kinds <= {
         "sh",
+        "sh embedded",
         "sql oracle",
         *(f"sql {name}{at}" for name in ("mariadb", "mysql") for at in ("", " replica")),
     }
-    for name in sorted(kinds - {"sh"}):
+    for name in sorted(kinds - {"sh", "sh embedded"}):
         for alert, statement in statements(name):
             if alert == page.stem:
                 assert READS.match(statement), statement
@@ -135,6 +174,34 @@ def test_oracle_is_asked_nothing_that_is_licensed_apart():
         views = set(re.findall(r"\b(?:G?V\$|X\$|DBA_|CDB_|ALL_|USER_)[A-Z0-9_$]+", sql))
         assert views, statement
         assert views <= FREE | ALSO_FREE, f"{alert}: {statement}"
+
+
+def test_each_command_for_the_embedded_engine_runs(tmp_path):
+    """In the folder of a real target; whether its standby runs is not asked, for there is no daemon here."""
+    (tmp_path / "targets.yaml").write_text(
+        "targets: [{name: embedded, engine: sqlite, pairs: [{name: phonebook, rows: 2000}]}]"
+    )
+    environ = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "TDE_EXPORTER_CONFIG": str(tmp_path / "targets.yaml"),
+        "TDE_EXPORTER_STATE_DIRECTORY": str(tmp_path / "state"),
+    }
+    lines = dict.fromkeys(
+        line for page in PAGES for block in blocks(page, "sh embedded") for line in block.splitlines()
+    )
+    assert len(lines) > 5
+    script = ["set -euo pipefail", "tde-exporter provision embedded"]
+    script += ["touch state/targets/embedded/standby.local.db"]
+    script += [line for line in lines if not line.startswith("pgrep")]
+    text = "\n".join(script).replace("/var/lib/tde-exporter", str(tmp_path / "state")).replace("TARGET", "embedded")
+    ran = subprocess.run(
+        ["bash", "-c", text], env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "phonebook.plain.db: SQLite format 3\n" in ran.stdout
+    assert "phonebook.encrypted.db: SQLite" not in ran.stdout
+    assert "key: 65 bytes, mode 600" in ran.stdout
 
 
 @pytest.fixture
@@ -169,6 +236,24 @@ def test_each_statement_for_mysql_runs(make_mysql, asked_of):
     found = list(statements("sql mysql", "sql mysql replica"))
     assert len(found) > 20
     assert asked_of(make_mysql(binlog=True), "ENCRYPTION='Y'", found) == []
+
+
+@pytest.mark.parametrize("kind", ["mariadb", "mysql"])
+def test_a_server_without_its_key_says_what_the_page_quotes(kind, make_mariadb, make_mysql):
+    """Of one whose redo log is encrypted, and which does not start; and the command of the page finds the words."""
+    check = (FOLDER / "TDETargetDown.md").read_text().split("### 3.")[1]
+    quoted = re.findall(r"`([^`]{20,})`", " ".join(check.split("```")[0].split()))
+    (pattern,) = re.findall(r"grep -i -E '(\S+)'", check)
+    server = make_mysql(encrypt_redo=True) if kind == "mysql" else make_mariadb(encrypt_redo=True)
+    if kind == "mysql":
+        server.query("CREATE TABLE test.needs_a_key (id INT PRIMARY KEY) ENCRYPTION='Y'")
+    server.stop()
+    server.remove_key()
+    before = server.error_log.stat().st_size
+    with pytest.raises(StartFailed):
+        server.start()
+    found = [line for line in server.log(before).splitlines() if re.search(pattern, line, re.IGNORECASE)]
+    assert any(words in line for words in quoted for line in found), found
 
 
 # -- the overview --------------------------------------------------------------------------------------

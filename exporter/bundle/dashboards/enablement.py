@@ -37,7 +37,7 @@ def _all_operations() -> Panel:
             verdict(PAIR, "operation"),
         ],
         [
-            Column("operation", "Operation", 180),
+            Column("operation", "Operation", 150, grows=True),
             Column("Value #A", "Baseline", 110, "s", 2),
             Column("Value #B", "Now", 110, "s", 2),
             Column("Value #C", "Raw", 100, "percentunit", 1),
@@ -203,6 +203,8 @@ COMPARED = Row(
 
 def enablement() -> Board:
     """One database before and after an event."""
+    # The largest change first; of those without one that can be told, any.
+    changed = f'max by (operation) (tde_baseline_overhead_ratio{{{PAIR},percentile="$percentile",window="1h"}})'
     event = f'tde_event_timestamp_seconds{{{TARGET},kind="$kind"}}'
     return Board(
         "tde-enablement",
@@ -210,8 +212,8 @@ def enablement() -> Board:
         "Before and after encryption was enabled, a key was changed, or anything else that was marked.",
         [
             JOB,
-            asked("target", "Target", 'label_values(tde_event_timestamp_seconds{job=~"$job"}, target)'),
             chosen("kind", "Event", KINDS),
+            asked("target", "Target", 'label_values(tde_event_timestamp_seconds{job=~"$job",kind="$kind"}, target)'),
             asked(
                 "event",
                 "At (Unix time)",
@@ -220,8 +222,14 @@ def enablement() -> Board:
                 ordered=False,
             ),
             asked("pair", "Pair", f"label_values(tde_baseline_timestamp_seconds{{{TARGET}}}, pair)"),
-            asked("operation", "Operation", f"label_values(tde_baseline_latency_seconds{{{PAIR}}}, operation)"),
             chosen("percentile", "Percentile", ["99", "50"]),
+            asked(
+                "operation",
+                "Operation",
+                f"query_result(sort_desc({changed} or max by (operation) (tde_baseline_latency_seconds{{{PAIR}}}) * 0))",
+                regex='/operation="([^"]+)"/',
+                ordered=False,
+            ),
             chosen("span", "Span", ["1h", "6h", "1d", "7d"]),
             chosen("compare", "Compare with", ["1d", "2h", "7d"]),
         ],

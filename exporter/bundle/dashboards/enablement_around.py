@@ -42,7 +42,7 @@ def _before_after() -> Panel:
         " – : not known, or no longer kept by this Prometheus.",
         [rows(" @ $event"), rows("")],
         [
-            Column("what", "What", 260),
+            Column("what", "What", 220, grows=True),
             Column("Value #A", "Before the event", 150, "none", 2),
             Column("Value #B", "Now", 150, "none", 2),
         ],

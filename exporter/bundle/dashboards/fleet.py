@@ -174,22 +174,22 @@ _LINK = (
 
 
 _COLUMNS = [
-    Column("target", "Target", 160, link=_LINK),
-    Column("engine", "Engine", 90),
-    Column("Value #A", "Reachable", 90, "none", words=REACHABLE),
-    Column("Value #B", "Verdict", 145, "none", words=VERDICTS),
-    Column("Value #C", "Worst P99", 95, "percentunit", 1),
-    Column("Value #D", "At least", 85, "percentunit", 1),
-    Column("Value #E", "Keystore", 100, "none", words=KEYSTORES),
-    Column("Value #F", "Encrypted", 95, "percentunit", 1),
-    Column("Value #G", "Standbys", 125, "none", words=STANDBYS),
-    Column("Value #H", "Worst lag", 90, "s", 1),
-    Column("Value #I", "Host CPU", 90, "percentunit", 0, thresholds=steps(TRANSPARENT, (CPU, BAD))),
-    Column("Value #J", "CPUs for TDE", 110, "none", 2),
+    Column("target", "Target", 110, grows=True, link=_LINK),
+    Column("engine", "Engine", 75),
+    Column("Value #A", "Reachable", 85, "none", words=REACHABLE),
+    Column("Value #B", "Verdict", 135, "none", words=VERDICTS),
+    Column("Value #C", "Worst P99", 90, "percentunit", 1),
+    Column("Value #D", "At least", 75, "percentunit", 1),
+    Column("Value #E", "Keystore", 90, "none", words=KEYSTORES),
+    Column("Value #F", "Encrypted", 85, "percentunit", 1),
+    Column("Value #G", "Standbys", 115, "none", words=STANDBYS),
+    Column("Value #H", "Worst lag", 85, "s", 1),
+    Column("Value #I", "Host CPU", 80, "percentunit", 0, thresholds=steps(TRANSPARENT, (CPU, BAD))),
+    Column("Value #J", "CPUs for TDE", 105, "none", 2),
     Column(
         "Value #K",
         "Key age",
-        85,
+        75,
         "suffix: d",
         0,
         thresholds=steps(TRANSPARENT, (KEY_DAYS_SOON, DOUBT), (KEY_DAYS, BAD)),
@@ -199,7 +199,7 @@ _COLUMNS = [
 
 DATABASES = Row(
     2,
-    "Databases",
+    "Each database",
     (
         Place(
             20,
@@ -313,7 +313,7 @@ TRENDS = Row(
             12,
             8,
             timeseries(
-                "Encrypted objects",
+                "Encrypted objects over time",
                 "Encrypted objects of each database as a share of all objects in its inventory.",
                 "Lines climb while objects are converted. One that falls is encryption lost, or new objects in the clear.",
                 [Query(coverage(_CHOSEN, "target"), "{{target}}")],

@@ -22,6 +22,8 @@ from exporter.bundle.dashboards.palette import (
 from exporter.bundle.dashboards.panels import LAST, Query, Style, stat, timeseries
 from exporter.bundle.dashboards.queries import INSTANCE, JOB, RATE
 
+_DATABASES = f'{INSTANCE},target=~"$target"'
+
 UP = (Word("", 1, "UP", GOOD), Word("", 0, "DOWN", BAD))
 
 
@@ -149,7 +151,11 @@ WORK = Row(
                 "Duration of collectors",
                 "What the last run of each collector took, the slowest of all databases.",
                 "Must stay well below the interval of the collector; otherwise runs are skipped as busy.",
-                [Query(f"max by (collector) (tde_exporter_collector_duration_seconds{{{INSTANCE}}})", "{{collector}}")],
+                [
+                    Query(
+                        f"max by (collector) (tde_exporter_collector_duration_seconds{{{_DATABASES}}})", "{{collector}}"
+                    )
+                ],
                 "s",
                 none="no collector has run",
                 low=0,
@@ -162,13 +168,14 @@ WORK = Row(
             12,
             8,
             timeseries(
-                "Failing collectors",
+                "Failing by collector",
                 "How many databases each collector fails or is overdue for.",
                 "All collectors of one database: it cannot be reached. One collector everywhere: a right is missing, most"
                 " likely.",
                 [
                     Query(
-                        f"sum by (collector) (tde_exporter_collector_success{{{INSTANCE}}} == bool 0)", "{{collector}}"
+                        f"sum by (collector) (tde_exporter_collector_success{{{_DATABASES}}} == bool 0)",
+                        "{{collector}}",
                     )
                 ],
                 "none",
@@ -190,7 +197,7 @@ WORK = Row(
                 "A sawtooth as high as the interval is right; a line that climbs is a collector that fails.",
                 [
                     Query(
-                        f"time() - min by (collector) (tde_exporter_collector_last_success_timestamp_seconds{{{INSTANCE}}})",
+                        f"time() - min by (collector) (tde_exporter_collector_last_success_timestamp_seconds{{{_DATABASES}}})",
                         "{{collector}}",
                     )
                 ],
@@ -226,7 +233,7 @@ WORK = Row(
                 "Budgets in use, worst database",
                 "The highest share in use of each budget over all databases, and the highest share of time spent.",
                 "At 100 % of time or bytes, canary queries of that database are put off.",
-                [Query(f"max by (budget) (tde_canary_budget_used_ratio{{{INSTANCE}}})", "{{budget}}")],
+                [Query(f"max by (budget) (tde_canary_budget_used_ratio{{{_DATABASES}}})", "{{budget}}")],
                 "percentunit",
                 none="not known",
                 low=0,
@@ -250,7 +257,7 @@ WORK = Row(
                 "auth: a secret is wrong, and is not tried again until it changes. timeout, connect: the network.",
                 [
                     Query(
-                        f"sum by (reason) (rate(tde_target_connection_errors_total{{{INSTANCE}}}[{RATE}]))",
+                        f"sum by (reason) (rate(tde_target_connection_errors_total{{{_DATABASES}}}[{RATE}]))",
                         "{{reason}}",
                     )
                 ],
@@ -280,6 +287,7 @@ def health() -> Board:
         [
             JOB,
             asked("instance", "Instance", 'label_values(tde_exporter_build_info{job=~"$job"}, instance)', several=True),
+            asked("target", "Target", f"label_values(tde_target_up{{{INSTANCE}}}, target)", several=True),
         ],
         rows=[STATUS, WORK, TRUTH, PROCESS],
     )

@@ -44,7 +44,7 @@ class Style:
 class Column:
     """A column of a table: what it is called, and how it looks. `source` is a label, or `Value #A` for the first query.
 
-    `plain`: words without a colour behind them.
+    `width` is in pixels; a column that `grows` takes what is left over. `plain`: words without a colour behind them.
     """
 
     source: str
@@ -54,6 +54,7 @@ class Column:
     decimals: int | None = None
     words: Sequence[Word] = ()
     plain: bool = False
+    grows: bool = False
     thresholds: Mapping[str, Any] | None = None
     link: tuple[str, str] | None = None
 
@@ -268,7 +269,7 @@ def table(
 
 
 def _column(column: Column) -> Style:
-    properties: dict[str, Any] = {"unit": column.unit, "width": column.width}
+    properties: dict[str, Any] = {"unit": column.unit, "minWidth" if column.grows else "width": column.width}
     if column.decimals is not None:
         properties["decimals"] = column.decimals
     if column.words:

@@ -150,14 +150,10 @@ ANSWERS = Row(
 
 def target() -> Board:
     """One database in depth."""
-    pair = (
-        f"query_result(sort_desc(({verdict(TARGET, 'pair')}) or max by (pair) (tde_canary_tier{{{TARGET}}}) * 0))",
-        '/pair="([^"]+)"/',
-    )
-    operation = (
-        f"query_result(sort_desc(({verdict(PAIR, 'operation')}) or max by (operation) (tde_canary_tier{{{PAIR}}}) * 0))",
-        '/operation="([^"]+)"/',
-    )
+    tier = f"max by (operation) (tde_canary_tier{{{PAIR}}})"
+    # The worst verdict first; of equal ones that which P99 can be told of.
+    operations = f"(({verdict(PAIR, 'operation')}) - on (operation) group_left () {tier} / 10) or {tier} * 0"
+    pairs = f"({verdict(TARGET, 'pair')}) or max by (pair) (tde_canary_tier{{{TARGET}}}) * 0"
     return Board(
         "tde-target",
         "TDE / Target detail",
@@ -165,8 +161,14 @@ def target() -> Board:
         [
             JOB,
             asked("target", "Target", 'label_values(tde_target_up{job=~"$job"}, target)'),
-            asked("pair", "Pair", pair[0], regex=pair[1], ordered=False),
-            asked("operation", "Operation", operation[0], regex=operation[1], ordered=False),
+            asked("pair", "Pair", f"query_result(sort_desc({pairs}))", regex='/pair="([^"]+)"/', ordered=False),
+            asked(
+                "operation",
+                "Operation",
+                f"query_result(sort_desc({operations}))",
+                regex='/operation="([^"]+)"/',
+                ordered=False,
+            ),
             chosen("percentile", "Percentile", ["99", "50"]),
             chosen("window", "Window", ["1h", "24h"]),
         ],

@@ -40,8 +40,8 @@ def _all_operations() -> Panel:
         f"max by (operation) (tde_overhead_order_bias_ratio{{{PAIR}}}) - 1",
     ]
     columns = [
-        Column("operation", "Operation", 170, link=_same_with_operation()),
-        Column("Value #A", "Verdict", 150, "none", words=VERDICTS),
+        Column("operation", "Operation", 140, grows=True, link=_same_with_operation()),
+        Column("Value #A", "Verdict", 140, "none", words=VERDICTS),
         Column("Value #B", "P50", 80, "percentunit", 1),
         Column("Value #C", "P$percentile", 80, "percentunit", 1),
         Column("Value #D", "At least", 85, "percentunit", 1),
@@ -49,7 +49,7 @@ def _all_operations() -> Panel:
         Column("Value #F", "CPU", 80, "percentunit", 1),
         Column("Value #G", "Samples", 85, "none", 0),
         Column("Value #H", "From storage", 105, "percentunit", 0),
-        Column("Value #I", "Tier", 130, "none", words=TIERS, plain=True),
+        Column("Value #I", "Tier", 120, "none", words=TIERS, plain=True),
         Column("Value #J", "Sampling", 95, "none", words=BOOSTS, plain=True),
         Column("Value #K", "Order bias", 95, "percentunit", 1),
     ]

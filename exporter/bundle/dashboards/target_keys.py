@@ -47,13 +47,13 @@ def _kinds() -> Panel:
             f"max by (kind) (tde_unprotected_dependents{{{TARGET}}})",
         ],
         [
-            Column("kind", "Kind", 150),
-            Column("Value #A", "Encrypted", 95, "none", 0),
-            Column("Value #B", "Plain", 80, "none", 0),
-            Column("Value #C", "Pending", 85, "none", 0),
-            Column("Value #D", "In progress", 100, "none", 0),
-            Column("Value #E", "Bytes encrypted", 130, "bytes", 1),
-            Column("Value #F", "In the clear", 105, "none", 0),
+            Column("kind", "Kind", 110, grows=True),
+            Column("Value #A", "Encrypted", 85, "none", 0),
+            Column("Value #B", "Plain", 65, "none", 0),
+            Column("Value #C", "Pending", 75, "none", 0),
+            Column("Value #D", "In progress", 95, "none", 0),
+            Column("Value #E", "Encrypted size", 120, "bytes", 1),
+            Column("Value #F", "In the clear", 100, "none", 0),
         ],
         order=("Encrypted", True),
     )
@@ -65,7 +65,7 @@ def _algorithms() -> Panel:
         "How many objects are encrypted with which algorithm.",
         "More than one: a conversion is not complete, or a default was changed meanwhile.",
         [f"max by (algorithm) (tde_algorithm_objects{{{TARGET}}})"],
-        [Column("algorithm", "Algorithm", 160), Column("Value", "Objects", 90, "none", 0)],
+        [Column("algorithm", "Algorithm", 120, grows=True), Column("Value", "Objects", 90, "none", 0)],
         order=("Objects", True),
     )
 
@@ -220,11 +220,11 @@ KEYS = Row(
                 calcs=LAST,
             ),
         ),
-        Place(69, 12, 7, _kinds()),
-        Place(70, 6, 7, _algorithms()),
+        Place(69, 14, 7, _kinds()),
+        Place(70, 5, 7, _algorithms()),
         Place(
             74,
-            6,
+            5,
             7,
             stat(
                 "Conversion stalled",

@@ -22,9 +22,9 @@ def _standby_table() -> Panel:
         return f'max by ({_EACH}) (tde_standby_lag_seconds{{{TARGET},kind="{kind}"}})'
 
     columns = [
-        Column("standby", "Standby", 150),
-        Column("channel", "Channel", 110),
-        Column("Value #A", "Configured", 100, "none", words=RUNNING),
+        Column("standby", "Standby", 110, grows=True),
+        Column("channel", "Channel", 90),
+        Column("Value #A", "Configured", 95, "none", words=RUNNING),
         Column("Value #B", "Primary can send", 130, "none", words=RUNNING),
         Column("Value #C", "Receives", 90, "none", words=RUNNING),
         Column("Value #D", "Applies", 90, "none", words=RUNNING),
@@ -36,7 +36,7 @@ def _standby_table() -> Panel:
         Column("Value #J", "Clock ahead", 105, "s", 1),
     ]
     return table(
-        "Standbys",
+        "Each standby",
         "Each standby, and each replication channel where there are several: does it receive, apply and hold the keys; how"
         " far is it behind.",
         "Has all keys NO: it cannot apply, or cannot be read after a switchover. Clock ahead is no lag. – is unknown or not"
@@ -121,7 +121,7 @@ STANDBY = Row(
 def _pair_facts() -> Panel:
     labels = "pair, scope, phase, algorithm, clock, cpu_source, decrypt_source, shared_costs"
     columns = [
-        Column("pair", "Pair", 150),
+        Column("pair", "Pair", 110, grows=True),
         Column("Value #B", "Valid", 80, "none", words=RUNNING),
         Column("scope", "Scope", 120),
         Column("phase", "Phase", 100),
@@ -150,14 +150,14 @@ def _target_facts() -> Panel:
         "The role changes with a switchover, the version with an upgrade: both open a new epoch of the statistics.",
         [f"max by ({labels}) (tde_target_info{{{TARGET}}})", f"max by (target) (tde_target_up{{{TARGET}}})"],
         [
-            Column("target", "Target", 130),
-            Column("Value #B", "Up", 60, "none", words=RUNNING),
-            Column("engine", "Engine", 80),
-            Column("flavor", "Flavor", 95),
-            Column("version", "Version", 150),
-            Column("role", "Role", 90),
+            Column("target", "Target", 110, grows=True),
+            Column("Value #B", "Up", 55, "none", words=RUNNING),
+            Column("engine", "Engine", 75),
+            Column("flavor", "Flavor", 90),
+            Column("version", "Version", 110),
+            Column("role", "Role", 85),
             Column("open_mode", "Open mode", 95),
-            Column("edition", "Edition", 90),
+            Column("edition", "Edition", 85),
         ],
         hidden=["Value #A"],
     )
@@ -174,12 +174,12 @@ def _keystore_facts() -> Panel:
             f"max by (keystore) (tde_keys_in_use{{{TARGET}}})",
         ],
         [
-            Column("keystore", "Keystore", 130),
-            Column("type", "Type", 100),
-            Column("mode", "Mode", 90),
-            Column("raw", "The engine's word", 150),
-            Column("seen_from", "Seen from", 95),
-            Column("Value #B", "Keys in use", 95, "none", 0),
+            Column("keystore", "Keystore", 100, grows=True),
+            Column("type", "Type", 65),
+            Column("mode", "Mode", 85),
+            Column("raw", "The engine's word", 130),
+            Column("seen_from", "Seen from", 80),
+            Column("Value #B", "Keys", 50, "none", 0),
         ],
         hidden=["Value #A"],
     )
@@ -190,7 +190,7 @@ FACTS = Row(
     "Facts",
     (
         Place(80, 24, 5, _pair_facts()),
-        Place(81, 12, 5, _target_facts()),
-        Place(82, 12, 5, _keystore_facts()),
+        Place(81, 14, 5, _target_facts()),
+        Place(82, 10, 5, _keystore_facts()),
     ),
 )

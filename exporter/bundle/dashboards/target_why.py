@@ -22,7 +22,7 @@ def _facts() -> Panel:
             f"max by (variant) (tde_pair_rows_per_block{{{PAIR}}})",
         ],
         [
-            Column("variant", "Twin", 120),
+            Column("variant", "Twin", 100, grows=True),
             Column("Value #A", "Rows", 120, "short", 1),
             Column("Value #B", "Rows in a block", 140, "none", 1),
         ],

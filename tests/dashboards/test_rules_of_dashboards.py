@@ -1,0 +1,168 @@
+"""Every dashboard keeps every rule, and every rule finds what breaks it."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from exporter.bundle import alerts
+from exporter.bundle.dashboards import boards, palette
+from exporter.exposition.catalogue import CATALOGUE
+from tests.dashboards import promql, rules
+
+DASHBOARDS = {board.uid: board.model() for board in boards()}
+
+
+@pytest.mark.parametrize("uid", rules.UIDS)
+@pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.__name__)
+def test_a_dashboard_keeps_a_rule(rule: rules.Rule, uid: str) -> None:
+    assert list(rule(DASHBOARDS[uid])) == []
+
+
+def first(dashboard: dict[str, Any], kind: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(panel for panel in dashboard["panels"] if panel["type"] == kind)
+    return found
+
+
+def expression(text: str) -> Callable[[dict[str, Any]], None]:
+    def change(dashboard: dict[str, Any]) -> None:
+        first(dashboard, "timeseries")["targets"][0]["expr"] = text
+
+    return change
+
+
+def put(kind: str, path: str, value: object) -> Callable[[dict[str, Any]], None]:
+    """Set what a path of keys names, below the first panel of a kind or below the dashboard."""
+
+    def change(dashboard: dict[str, Any]) -> None:
+        place: Any = first(dashboard, kind) if kind else dashboard
+        *keys, last = path.split("/")
+        for key in keys:
+            place = place[int(key) if isinstance(place, list) else key]
+        place[last] = value
+
+    return change
+
+
+J = 'job=~"$job",instance=~"$instance"'
+
+FAULTS: list[tuple[rules.Rule, Callable[[dict[str, Any]], None]]] = [
+    (rules.template_datasource, put("", "templating/list/0/name", "ds")),
+    (rules.template_datasource, put("", "templating/list/0/label", "DS")),
+    (rules.template_job, put("", "templating/list/1/allValue", ".*")),
+    (rules.template_job, put("", "templating/list/1/name", "jobs")),
+    (rules.template_instance, put("", "templating/list/2/multi", False)),
+    (rules.template_label_promql, put("", "templating/list/1/query/query", "label_values(up{, job)")),
+    (rules.template_on_time_change, put("", "templating/list/1/refresh", 1)),
+    (rules.panel_datasource, put("stat", "datasource", {"type": "prometheus", "uid": "${DS_PROMETHEUS}"})),
+    (rules.panel_title_description, put("stat", "description", "How many there are.")),
+    (rules.panel_units, put("timeseries", "fieldConfig/defaults/unit", "percentuint")),
+    (rules.panel_no_targets, put("stat", "targets", [])),
+    (rules.target_promql, expression(f"rate(up{{{J}}})")),
+    (rules.target_rate_interval, expression(f"rate(process_cpu_seconds_total{{{J}}}[5m])")),
+    (rules.target_rate_interval, expression(f"up{{{J}}} offset $__rate_interval")),
+    (rules.target_job, expression('up{instance=~"$instance"}')),
+    (rules.target_instance, expression('up{job=~"$job"}')),
+    (rules.target_counter_agg, expression(f"sum(process_cpu_seconds_total{{{J}}})")),
+    (rules.uneditable, put("", "editable", True)),
+    (rules.metrics_and_labels, expression(f"tde_overhead_rato{{{J}}}")),
+    (rules.metrics_and_labels, expression(f'tde_exporter_series{{{J},target="a"}}')),
+    (rules.metrics_and_labels, expression(f"max by (colour) (tde_exporter_series{{{J}}})")),
+    (rules.rates_of_counters, expression(f"rate(tde_exporter_series{{{J}}}[$__rate_interval])")),
+    (rules.identities, put("timeseries", "id", 10)),
+    (rules.identities, put("timeseries", "title", "Exporter")),
+    (rules.identities, put("", "uid", "tde")),
+    (rules.grid, put("timeseries", "gridPos/x", 13)),
+    (rules.grid, put("timeseries", "gridPos/y", 5)),
+    (rules.no_data_text, put("stat", "fieldConfig/defaults/noValue", "")),
+    (rules.thresholds, put("stat", "fieldConfig/defaults/thresholds/steps/0/value", 0)),
+    (rules.colours, put("timeseries", "fieldConfig/defaults/color/fixedColor", "")),
+    (rules.colours, put("timeseries", "fieldConfig/defaults/color/mode", "palette-classic")),
+    (rules.colours, put("stat", "fieldConfig/defaults/mappings/0/options/1/color", "green")),
+    (rules.features, put("", "schemaVersion", 42)),
+    (rules.features, put("stat", "type", "singlestat")),
+    (rules.no_quantile_label, expression(f'tde_exporter_series{{{J},quantile="0.99"}}')),
+    (rules.legends, put("timeseries", "targets/0/legendFormat", "{{target}}")),
+]
+
+
+@pytest.mark.parametrize(("rule", "fault"), FAULTS, ids=[f"{rule.__name__}-{i}" for i, (rule, _) in enumerate(FAULTS)])
+def test_a_rule_finds_what_breaks_it(rule: rules.Rule, fault: Callable[[dict[str, Any]], None]) -> None:
+    broken = copy.deepcopy(DASHBOARDS["tde-exporter"])
+    fault(broken)
+    assert list(rule(broken))
+
+
+@pytest.mark.parametrize(
+    ("rule", "fault"),
+    [
+        (rules.tables, put("table", "transformations/1/options/renameByName", {"target": "Target"})),
+        (rules.tables, put("table", "gridPos/w", 12)),
+        (rules.links, put("table", "fieldConfig/overrides/0/properties/2/value/0/url", "/d/tde-targets?x")),
+    ],
+)
+def test_a_rule_about_tables_finds_what_breaks_it(rule: rules.Rule, fault: Callable[[dict[str, Any]], None]) -> None:
+    broken = copy.deepcopy(DASHBOARDS["tde-fleet"])
+    fault(broken)
+    assert list(rule(broken))
+
+
+def test_every_rule_is_tried_with_a_fault() -> None:
+    assert {*rules.RULES} <= {rule for rule, _ in FAULTS} | {rules.tables, rules.links}
+
+
+def test_every_metric_is_on_some_panel() -> None:
+    shown = {
+        selector.family
+        for dashboard in DASHBOARDS.values()
+        for _, target in rules.targets(dashboard)
+        for selector in promql.selectors(target["expr"])
+    }
+    assert sorted(CATALOGUE.keys() - shown) == []
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
+    red, green, blue = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("colour", palette.LINES)
+@pytest.mark.parametrize("panel", ["#181b1f", "#ffffff"])
+def test_lines_stand_out_on_dark_and_on_light_panels(colour: str, panel: str) -> None:
+    assert contrast(colour, panel) >= 3.0
+
+
+@pytest.mark.parametrize("colour", palette.SOLID)
+def test_white_words_can_be_read_on_their_colour(colour: str) -> None:
+    assert contrast(colour, "#ffffff") >= 4.5
+
+
+def test_every_state_has_a_word_of_its_own() -> None:
+    for words in (palette.VERDICTS, palette.KEYSTORES):
+        assert len({word.text for word in words}) == len({word.code for word in words}) == len(words)
+
+
+def alerts_and_links() -> list[tuple[str, str]]:
+    text = alerts.files()["tde-alerts.yml"]
+    return re.findall(r"- alert: (\w+)$.*?dashboard_url: '([^']+)'", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(("alert", "address"), alerts_and_links())
+def test_an_alert_opens_a_dashboard_with_variables_that_it_has(alert: str, address: str) -> None:
+    match = re.fullmatch(r"/d/([\w-]+)(?:\?(.*))?", address)
+    assert match is not None, alert
+    dashboard = DASHBOARDS[match[1]]
+    named = {each["name"] for each in dashboard["templating"]["list"]}
+    assert {*re.findall(r"var-(\w+)=", match[2] or "")} <= named
+    for panel in re.findall(r"viewPanel=(?:panel-)?(\d+)", match[2] or ""):
+        assert int(panel) in [each["id"] for each in dashboard["panels"]]

@@ -23,6 +23,7 @@ from exporter.web.pages.instances import InstanceRow
 from exporter.web.pages.landing import KeystoreRow, Landing, Note, OverheadRow, PairRow, TargetRow
 from exporter.web.pages.standbys import StandbyRow
 
+UNDECIDED = Word.UNDECIDED.value
 MOST_EVENTS = 20
 """Events on the page; the command line lists all."""
 
@@ -197,7 +198,10 @@ def _notes(series: SeriesView, now: float) -> Iterator[Note]:
         said = {verdict(series.compared, percent): percent for percent in (50, 99)}
         for words, percent in said.items():
             if words:
-                yield Note("baseline", f"P{percent} grew since the baseline: {words}")
+                open_question = "whether by encryption is undecided"
+                yield Note(
+                    "baseline", f"P{percent} grew since the baseline: {open_question if words == UNDECIDED else words}"
+                )
     if series.day is not None and (series.day.gap or 0.0) > STRADDLES:
         yield Note("tail", "P99 straddles the boundary between hits and misses of the cache: its ratio says little")
 

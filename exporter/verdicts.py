@@ -71,28 +71,26 @@ class Verdicts:
         for place, state in self._history.records.states(SERIES).items():
             try:
                 key = SeriesKey(place.target, place.pair, Operation(place.operation))
-                body = _decoded(state)
-            except ValueError as error:
-                self._left_out(place, error)
-                continue
-            try:
-                windows = wandering.get(place._replace(name=WANDERING))
-                self._ledger.restore_state(key, body | (_decoded(windows) if windows else {}))
-                continue
-            except ValueError as error:
-                self._left_out(place, error)
-            # How much a ratio wanders can be learned anew; a breach that is forgotten ends for no reason.
-            try:
-                self._ledger.restore_state(key, body)
+                self._restore_state(key, place, _decoded(state), wandering.get(place._replace(name=WANDERING)))
             except ValueError as error:
                 self._left_out(place, error)
         # What began longer ago was dated when there was more to date it by.
         late = self._clock.steady() - REVISED_SECONDS - HOUR_SECONDS
         self._again = [change for change in self._ledger.lasting() if change.at > late]
 
+    def _restore_state(self, key: SeriesKey, place: StateKey, body: dict[str, Any], windows: State | None) -> None:
+        """Raises ValueError."""
+        try:
+            self._ledger.restore_state(key, body | ({} if windows is None else _decoded(windows)))
+        except ValueError as error:
+            # How much a ratio wanders can be learned anew; a breach that is forgotten ends for no reason.
+            self._ledger.restore_state(key, body)
+            self._left_out(place._replace(name=WANDERING), error)
+
     def _left_out(self, place: StateKey, error: ValueError) -> None:
+        what = "verdict" if place.name == SERIES else "wandering"
         about = {"target": place.target, "pair": place.pair, "operation": place.operation}
-        log.warning("what was known of a series is left out: %s", error, extra=about)
+        log.warning("the %s of a series is left out: %s", what, error, extra=about)
 
     def _fill_days(self) -> None:
         begun = self._clock.monotonic()

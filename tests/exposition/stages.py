@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from exporter.domain.model import (
     PairFacts,
     Phase,
     Sample,
+    SeriesKey,
     Slot,
     TargetFacts,
     Tick,
@@ -134,6 +136,8 @@ class Stage:
     work: Work = WORK
     slowness: float = 1.2
     """How many times what the plain side takes the encrypted one takes."""
+    pair: PairFacts | None = None
+    """What verification finds, where it is not what is configured."""
     ticks: Counter[Operation] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -154,7 +158,7 @@ class Stage:
 
     def read_state(self, facts: PairFacts | None = None) -> None:
         for pair in self.target.pairs:
-            self.say(PairChecked(self.target.name, facts or pair_facts(pair.name)))
+            self.say(PairChecked(self.target.name, facts or self.pair or pair_facts(pair.name)))
         self.say(StateRead(self.target.name, self.state))
         self.collected("encryption_state")
 
@@ -236,6 +240,19 @@ class Stage:
             self.hours(0.1)
         for change in changes:
             self.ledger.date(change.key, change.name, Dated(change.at - 3600.0, 600.0))
+
+    def restarted(self) -> Stage:
+        """Another process on the same history, which has not spoken to anybody yet; the clock goes on."""
+        return replace(self, ticks=Counter(self.ticks)).taking_up(self)
+
+    def taking_up(self, before: Stage) -> Stage:
+        """This stage, after it took up what `before` would have written down."""
+        states = json.loads(json.dumps([[*key, state] for key, state in before.ledger.states()]))
+        for target, pair, operation, state in states:
+            self.ledger.restore_state(SeriesKey(target, pair, Operation(operation)), state)
+        for series, block in before.ledger.blocks():
+            self.ledger.restore(series, block)
+        return self
 
     def boost(self, *keys: tuple[str, Operation]) -> None:
         """Pairs and operations of the target that are measured more often now."""

@@ -174,13 +174,37 @@ def test_what_a_collector_could_not_read_stands_below_its_target_in_whole_words(
 
 def test_instances_show_their_rates_and_a_dash_for_what_is_unknown() -> None:
     instances = (
-        InstanceRow("a", "block", False, 340.0, 13.0, 1.236, 120.4, 0.000258, 0.9959, 0.375, 8, True, Interval(0.4217, 0.38, None)),
+        InstanceRow(
+            "a",
+            "block",
+            False,
+            340.0,
+            13.0,
+            1.236,
+            120.4,
+            0.000258,
+            0.9959,
+            0.375,
+            8,
+            True,
+            Interval(0.4217, 0.38, None),
+        ),
         InstanceRow("b", "value", True, 0.01),
         InstanceRow("c", host_cpus=1, host_aes=False),
     )
     cells = [cell.replace("\u00a0", " ") for cell in page(instances=instances).cells[-27:]]
     assert cells == [
-        *("a", "340 / sblocks", "13 / sblocks", "about 0.420.38 … ?", "1.24", "38 %8 CPUs, AES", "120 / s", "258 µs", "99.5 %"),
+        *(
+            "a",
+            "340 / sblocks",
+            "13 / sblocks",
+            "about 0.420.38 … ?",
+            "1.24",
+            "38 %8 CPUs, AES",
+            "120 / s",
+            "258 µs",
+            "99.5 %",
+        ),
         *("b", "under 0.1 / svalues, derived", "–", "–", "–", "–", "–", "–", "–"),
         *("c", "–", "–", "–", "–", "–1 CPU, no AES", "–", "–", "–"),
     ]

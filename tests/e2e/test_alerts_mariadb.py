@@ -31,13 +31,15 @@ THRESHOLDS = Thresholds(
     # A server that is started anew takes real seconds, which are some ten minutes here.
     target_down_for=7200.0,
 )
-EXPECTED = (
+EXPECTED: tuple[tuple[str, str], ...] = (
     ("TDEKeystoreNotOpen", "keyless"),
     ("TDEStandbyApplyStopped", "paused"),
     ("TDEEncryptionCoverageLost", "altered"),
     ("TDEOverheadHighP50", "altered"),
 )
-MINUTE = dict.fromkeys(("canary", "encryption_state", "activity", "heartbeat", "standby"), "60s")
+SAME_CALL = (("TDEEncryptedSideFailing", "keyless"),)
+"""Heard when canaries fail before the keystore is looked at, by the same receiver about the same database."""
+MINUTE = {**dict.fromkeys(("encryption_state", "activity", "heartbeat", "standby"), "60s"), "canary": "30s"}
 
 
 @dataclass
@@ -91,7 +93,7 @@ def story(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Ite
     with watched(folder, settings(*targets), THRESHOLDS) as story:
         story.stack.until(lambda: story.stack.receiver.episodes("TDEWatchdog"), "the watchdog")
         for name in names:
-            story.until_within_budget(name, "point_select")
+            story.until_judged(name, "point_select")
         story.assert_account()
         yield story
 
@@ -151,4 +153,4 @@ def test_what_is_mended_is_over(mended: Story, name: str, target: str) -> None:
 def test_each_was_heard_once_and_of_nothing_else(mended: Story) -> None:
     for name, target in EXPECTED:
         mended.over(mended.raised(name, target))
-    mended.assert_account(*EXPECTED)
+    mended.assert_account(*EXPECTED, may=SAME_CALL)

@@ -298,7 +298,8 @@ def _detectors(make: Callable[[World, Operation, str, str], Values | None]) -> R
 
 def _breached(world: World, operation: Operation, threshold: str) -> Values:
     share = (world.times - world.times[0]) / (world.times[-1] - world.times[0])
-    return ((share > 0.65) & (operation.final == "over_budget") & (threshold == "1.2")).astype(np.float64)
+    breached = operation.final == "over_budget" and threshold == "1.2"
+    return np.where((share > 0.65) & breached, 1.0, 0.0)
 
 
 def _evidence(world: World, operation: Operation, percentile: str, threshold: str) -> Values:
@@ -386,6 +387,7 @@ def _cost(shift: float) -> Recipe:
     def recipe(world: World, _: str) -> Iterator[Series]:
         for database in FLEET:
             if database.certifies < 1:
+                world._random = np.random.default_rng(hash_of(database.name))
                 known = world.enabled(database) > 0
                 values = np.where(known, world.noise(1.9e-6, 0.05, 0.05) * (1 + shift), np.nan)
                 yield {**_pair(database), "unit": "block"}, values
@@ -397,6 +399,7 @@ def _cores(shift: float) -> Recipe:
     def recipe(world: World, _: str) -> Iterator[Series]:
         for database in FLEET:
             if database.certifies < 1:
+                world._random = np.random.default_rng(hash_of(database.name))
                 busy = world.noise(0.5 * database.busy, 0.1, 0.3) * np.maximum(0.02, world.enabled(database))
                 world_known = np.where(world.enabled(database) > 0, busy * (1 + shift), np.nan)
                 yield database.labels, world_known

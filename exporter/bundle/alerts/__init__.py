@@ -20,13 +20,13 @@ _HEADER = """\
 
 def recording_groups(values: Thresholds) -> tuple[Group, ...]:
     """What is computed first, for alerts and dashboards."""
-    return tuple(room.records(values) for room in (databases, canaries, coverage, standbys))
+    return tuple(group for room in (databases, canaries, coverage, standbys) for group in room.records(values))
 
 
 def alert_groups(values: Thresholds) -> tuple[Group, ...]:
     """All alerts."""
     rooms = (watching, databases, canaries, overhead, keystores, coverage, standbys)
-    return tuple(room.group(values) for room in rooms)
+    return tuple(group for room in rooms for group in room.groups(values))
 
 
 def alerts(values: Thresholds) -> tuple[Alert, ...]:

@@ -29,7 +29,7 @@ def listed(metric: str, labels: Iterable[str], label: str, comparison: str) -> s
     names = tuple(labels)
     own = ",".join(f"{name}=%q" for name in names)
     given = " ".join(f"$labels.{name}" for name in names)
-    query = f'printf "{metric}{{{own}}} {comparison}" {given} | query'
+    query = f'printf "{metric}{{{own}}} {comparison}" {given} | query | sortByLabel "{label}"'
     return (
         f"{{{{ range $i, $one := {query} }}}}{{{{ if $i }}}}, {{{{ end }}}}{{{{ $one.Labels.{label} }}}}{{{{ end }}}}"
     )
@@ -39,8 +39,9 @@ def ratio_in_words(metric: str = "tde_overhead_ratio") -> str:
     """The ratio of the last hour with both bounds; for alerts with the labels of an operation and a percentile."""
     labels = (*OPERATION, "percentile")
     window = 'window="1h"'
-    times = '{{ printf "%.2f" ({}) }}'
-    estimate = asked(metric, labels, window, f"{times} times", "not known just now")
-    lower = asked(f"{metric}_lower", labels, window, times, "?")
-    upper = asked(f"{metric}_upper", labels, window, times, "?")
-    return f"{estimate} (95 % interval {lower} to {upper})"
+    number = '{{ printf "%.2f" ({}) }}'
+    upper = asked(f"{metric}_upper", labels, window, number, "an unknown bound")
+    interval = asked(
+        f"{metric}_lower", labels, window, f" (95 % interval {number} to {upper})", " (its interval is not known)"
+    )
+    return asked(metric, labels, window, f"{number} times{interval} in the last hour", "how much is not known just now")

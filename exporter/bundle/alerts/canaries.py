@@ -8,40 +8,45 @@ from exporter.bundle.alerts.thresholds import Thresholds
 from exporter.bundle.alerts.vectors import DROPPED, OF_TARGET, newest
 
 FAILURES = "target_pair_operation_variant:tde_canary_failures:ratio_rate1h"
+RUNS = "target_pair_operation_variant:tde_canary_runs:increase1h"
 INTERVAL = "target_pair_operation_variant:tde_canary_interval:seconds"
 _PAIR = ("job", "target", "pair")
 _SIDE = "{{ $labels.variant }} side of {{ $labels.operation }} on {{ $labels.target }}, pair {{ $labels.pair }}"
 _FEWEST_FAILURES = 5
 
 
-def records(v: Thresholds) -> Group:
+def records(v: Thresholds) -> tuple[Group, ...]:
     """What the alerts of this module read."""
     runs, failures = "tde_canary_runs_total", "tde_canary_run_failures_total"
-    hour, day = v.span(3600), v.span(86400)
-    return Group(
-        "tde-canary-recording",
-        (
-            Record(
-                FAILURES,
-                f"""
+    hour = v.span(3600)
+    failing = Record(
+        FAILURES,
+        f"""
                 sum without ({DROPPED}, reason) (rate({failures}[{hour}]))
                 /
                 (sum without ({DROPPED}) (rate({runs}[{hour}])) > 0)
                 """,
-                "Share of canary queries that failed.",
-            ),
-            Record(
-                INTERVAL,
-                f"{v.seconds(86400)} / sum without ({DROPPED}) (increase({runs}[{day}]))",
-                "Time from query to query, on average over a day; infinite when there was none.",
-            ),
+        "Share of canary queries that failed.",
+    )
+    slow = (
+        Record(
+            RUNS, f"sum without ({DROPPED}) (increase({runs}[{hour}]))", "Canary queries of an hour, for the next one."
         ),
+        Record(
+            INTERVAL,
+            f"{v.seconds(3600)} / avg_over_time({RUNS}[{v.span(3 * 86400)}])",
+            "Time from query to query, on average over three days; infinite when there was none.",
+        ),
+    )
+    return (
+        Group("tde-canary-recording", (failing,), interval=60),
+        Group("tde-canary-recording-slow", slow, interval=180),
     )
 
 
-def group(v: Thresholds) -> Group:
+def groups(v: Thresholds) -> tuple[Group, ...]:
     """The alerts about canaries and pairs."""
-    return Group("tde-canary", (_failing(), *_silent(v), *_worthless(v)))
+    return (Group("tde-canary", (_failing(), *_silent(v), *_worthless(v))),)
 
 
 def _failing() -> Alert:

@@ -9,20 +9,22 @@ from exporter.bundle.alerts.vectors import OF_TARGET, newest
 
 OBJECTS = "target_kind_state:tde_objects:max"
 _KIND = "{{ $labels.kind }} objects of {{ $labels.target }}"
+_SECONDS = 120.0
+"""Inventories change seldom, and are compared over a day: seldom recorded, that is cheap."""
 _IN_THE_CLEAR = 'state=~"plain|pending"'
 
 
-def records(v: Thresholds) -> Group:
+def records(v: Thresholds) -> tuple[Group, ...]:
     """What the alerts of this module read."""
     objects = Record(
         OBJECTS, newest("tde_objects"), "Objects by kind and state, whichever instance of the exporter tells."
     )
-    return Group("tde-coverage-recording", (objects,))
+    return (Group("tde-coverage-recording", (objects,), interval=_SECONDS),)
 
 
-def group(v: Thresholds) -> Group:
+def groups(v: Thresholds) -> tuple[Group, ...]:
     """The alerts about the inventory."""
-    return Group("tde-coverage", (_lost(v), *_waiting(v), *_plain()))
+    return (Group("tde-coverage", (_lost(v), *_waiting(v), *_plain()), interval=_SECONDS),)
 
 
 def _lost(v: Thresholds) -> Alert:

@@ -12,9 +12,9 @@ _NAMED = "keystore {{ $labels.keystore }} of {{ $labels.target }}"
 _DAY = 86400
 
 
-def group(v: Thresholds) -> Group:
+def groups(v: Thresholds) -> tuple[Group, ...]:
     """The alerts about keystores and master keys."""
-    return Group("tde-keystore", (*_state(v), *_keys(), *_care(v)))
+    return (Group("tde-keystore", (*_state(v), *_keys(), *_care(v))),)
 
 
 def _in(states: str) -> str:

@@ -12,7 +12,7 @@ _STANDBY = ("job", "target", "standby")
 _NAMED = "standby {{ $labels.standby }} of {{ $labels.target }}"
 
 
-def records(v: Thresholds) -> Group:
+def records(v: Thresholds) -> tuple[Group, ...]:
     """What the alerts of this module read."""
     lag = Record(
         LAG,
@@ -25,12 +25,12 @@ def records(v: Thresholds) -> Group:
         """,
         "The largest lag of a standby, of whatever kind, without the delay that is set on purpose.",
     )
-    return Group("tde-standby-recording", (lag,))
+    return (Group("tde-standby-recording", (lag,)),)
 
 
-def group(v: Thresholds) -> Group:
+def groups(v: Thresholds) -> tuple[Group, ...]:
     """The alerts about standbys."""
-    return Group("tde-standby", (*_lag(v), *_stopped(v), *_fit(v)))
+    return (Group("tde-standby", (*_lag(v), *_stopped(v), *_fit(v))),)
 
 
 def _lag(v: Thresholds) -> tuple[Alert, ...]:

@@ -9,9 +9,9 @@ from exporter.bundle.alerts.vectors import DROPPED, OF_TARGET, newest
 _INSTANCE = ("job", "instance")
 
 
-def group(v: Thresholds) -> Group:
+def groups(v: Thresholds) -> tuple[Group, ...]:
     """The alerts about the exporter itself."""
-    return Group("tde-exporter", (*_down(v), *_parts(v), *_lost(v)))
+    return (Group("tde-exporter", (*_down(v), *_parts(v))), Group("tde-exporter-slow", _lost(v), interval=300))
 
 
 def _down(v: Thresholds) -> tuple[Alert, ...]:
@@ -127,7 +127,7 @@ def _lost(v: Thresholds) -> tuple[Alert, ...]:
             Severity.INFO,
             "exporter",
             f"""
-            group without ({DROPPED}) (last_over_time(tde_target_up[{v.span(86400)}]))
+            group without ({DROPPED}) (last_over_time(tde_target_up[{v.span(86400)}:{v.span(600)}]))
             unless on ({OF_TARGET})
             tde_target_up
             and on (job)

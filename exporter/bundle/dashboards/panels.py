@@ -294,7 +294,6 @@ def timeline(title: str, what: str, read: str, queries: Sequence[Query], *, word
         "custom": {
             "lineWidth": 0,
             "fillOpacity": 85,
-            "spanNulls": False,
         },
     }
     panel = _panel("state-timeline", title, what, read, _targets(queries), defaults)

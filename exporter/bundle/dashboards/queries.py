@@ -72,12 +72,11 @@ def keystore(selector: str, labels: str = "") -> str:
 
 
 def lag(selector: str) -> str:
-    """Lags without what is set on purpose, each with all its labels."""
-    delayed = (
-        f"tde_standby_lag_seconds{{{selector}}} - on (job, instance, target, standby, channel)"
-        f" group_left () tde_standby_configured_delay_seconds{{{selector}}}"
-    )
-    return f"(({delayed}) or tde_standby_lag_seconds{{{selector}}})"
+    """Lags without what is set on purpose, each with all its labels. What is received late is never so on purpose."""
+    late = f'tde_standby_lag_seconds{{{selector},kind!="transport"}}'
+    delay = f"tde_standby_configured_delay_seconds{{{selector}}}"
+    delayed = f"{late} - on (job, instance, target, standby, channel) group_left () {delay}"
+    return f"(clamp_min({delayed}, 0) or tde_standby_lag_seconds{{{selector}}})"
 
 
 STANDBYS = (

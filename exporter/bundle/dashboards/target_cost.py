@@ -38,17 +38,19 @@ def _all_operations() -> Panel:
         f"max by (operation) (tde_canary_tier{{{PAIR}}})",
         f"max by (operation) (tde_canary_boosted{{{PAIR}}})",
         f"max by (operation) (tde_overhead_order_bias_ratio{{{PAIR}}}) - 1",
+        f"max by (operation) (tde_canary_blind{{{PAIR}}})",
     ]
     columns = [
         Column("operation", "Operation", 140, grows=True, link=_same_with_operation()),
         Column("Value #A", "Verdict", 140, "none", words=VERDICTS),
-        Column("Value #B", "P50", 80, "percentunit", 1),
-        Column("Value #C", "P$percentile", 80, "percentunit", 1),
-        Column("Value #D", "At least", 85, "percentunit", 1),
-        Column("Value #E", "At most", 85, "percentunit", 1),
-        Column("Value #F", "CPU", 80, "percentunit", 1),
+        Column("Value #B", "P50", 70, "percentunit", 1),
+        Column("Value #C", "P$percentile", 70, "percentunit", 1),
+        Column("Value #D", "At least", 80, "percentunit", 1),
+        Column("Value #E", "At most", 80, "percentunit", 1),
+        Column("Value #F", "CPU", 70, "percentunit", 1),
         Column("Value #G", "Samples", 85, "none", 0),
-        Column("Value #H", "From storage", 105, "percentunit", 0),
+        Column("Value #H", "Storage", 80, "percentunit", 0),
+        Column("Value #L", "Decrypted", 95, "none", words=SEEN, plain=True),
         Column("Value #I", "Tier", 120, "none", words=TIERS, plain=True),
         Column("Value #J", "Sampling", 95, "none", words=BOOSTS, plain=True),
         Column("Value #K", "Order bias", 95, "percentunit", 1),
@@ -57,7 +59,7 @@ def _all_operations() -> Panel:
         "All operations of the pair",
         "Each canary operation with its verdict, its overhead at P50 and at the selected percentile with bounds, its CPU"
         " overhead, and what it rests on. Click an operation to select it.",
-        "From storage: share of the encrypted runs that had to read. Tier says what can be decided at this rate. Boosted:"
+        "Storage: share of the encrypted runs that had to read. Decrypted: whether any went through the cipher. Tier says what can be decided at this rate. Boosted:"
         " more samples are taken, for the evidence is near a decision. Order bias far from 0 %: the order of the queries"
         " decides, not encryption. – is not known.",
         queries,
@@ -73,6 +75,7 @@ TIERS = (
 )
 
 
+SEEN = (Word("", 1, "nothing", GREY), Word("", 0, "yes", BLUE))
 BOOSTS = (Word("", 1, "boosted", ORANGE), Word("", 0, "normal", GREY))
 
 

@@ -50,6 +50,7 @@ class Verdicts:
         self._clock, self._failed = clock, failed
         self._older: Iterator[tuple[SeriesKey, Block]] = iter(())
         self._saved: dict[StateKey, bytes] = {}
+        self._learned: dict[StateKey, list[object]] = {}
         self._due = clock.monotonic() + SAVE_SECONDS
         self._undated: deque[Change] = deque()
         self._again: list[Change] = []
@@ -121,6 +122,7 @@ class Verdicts:
     def write_anew(self) -> None:
         """The history was begun anew: everything goes into it again."""
         self._saved.clear()
+        self._learned.clear()
 
     def close(self) -> None:
         """Write what is known, for the next process."""
@@ -130,15 +132,20 @@ class Verdicts:
     def _write(self) -> None:
         begun = self._clock.monotonic()
         states: dict[StateKey, bytes] = {}
+        learned: dict[StateKey, list[object]] = {}
         for key, state in self._ledger.states():
             windows = {part: state.pop(part) for part in WINDOWS}
             states[StateKey.of(SERIES, key)] = _encoded(state)
-            states[StateKey.of(WANDERING, key)] = _encoded(windows)
+            # They are most of it, and the same objects for an hour.
+            place, parts = StateKey.of(WANDERING, key), list(windows.values())
+            if not _same(self._learned.get(place), parts):
+                states[place], learned[place] = _encoded(windows), parts
         news = {place: body for place, body in states.items() if self._saved.get(place) != body}
         try:
             if news:
                 self._history.records.record(states={place: State(_VERSION, body) for place, body in news.items()})
-                self._saved |= news
+                self._saved |= {place: body for place, body in news.items() if place.name == SERIES}
+                self._learned |= learned
         finally:
             now = self._clock.monotonic()
             self._due = now + max(SAVE_SECONDS, SHARE * (now - begun))
@@ -195,6 +202,10 @@ class Verdicts:
 
 def _about(change: Change) -> dict[str, object]:
     return {"target": change.key.target, "pair": change.key.pair, "operation": change.key.operation.value}
+
+
+def _same(known: list[object] | None, parts: list[object]) -> bool:
+    return known is not None and all(one is other for one, other in zip(known, parts, strict=True))
 
 
 def _encoded(state: Mapping[str, Any]) -> bytes:

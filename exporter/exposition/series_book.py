@@ -236,7 +236,9 @@ class SeriesBook:
         dated = self._dates.get(breach.name)
         if dated is None:
             return BreachView(breach.name, since)
-        return BreachView(breach.name, since, clock.wall_at(dated.onset), clock.real(dated.uncertainty))
+        # In whole seconds: the two clocks drift apart, and a time that is known to minutes should not tremble.
+        onset, uncertainty = float(round(clock.wall_at(dated.onset))), clock.real(dated.uncertainty)
+        return BreachView(breach.name, since, onset, uncertainty)
 
 
 def _dates(state: Mapping[str, Any]) -> dict[Name, Dated]:

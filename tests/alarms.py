@@ -27,6 +27,25 @@ ROUTES: dict[str, Any] = yaml.safe_load(
 PATIENCE = 150.0
 """Seconds; about five times as long as anything takes that is waited for."""
 
+
+def at_pace(factor: float, **others: float) -> Thresholds:
+    """The alerts at that many times the usual pace. What a busy machine may be late with gets real time: half a minute at
+    a factor of 240, as a minute of the usual pace is no more than the blink of an eye."""
+    late = 7200.0
+    return Thresholds(
+        divisor=factor,
+        # The host is this one, and busy with tests.
+        host_cpu_ratio=1.0,
+        canary_stale_after=late,
+        collector_failing_for=late,
+        target_down_for=late,
+        keystore_unknown_for=late,
+        standby_unknown_for=late,
+        exporter_down_for=1800.0,
+        **others,
+    )
+
+
 _LEFT_OVER = re.compile(r"\{\{|\}\}|<no value>|NaN|Inf|%!|<error|error ")
 
 

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.bundle.alerts import Thresholds
-from tests.alarms import Story, watched
+from tests.alarms import Story, at_pace, watched
 from tests.servers.mariadb import MariaDbServer
 from tests.servers.server import together
 from tests.watched import POOL_MB, SCHEMA, Watched, settings
@@ -24,13 +23,7 @@ from tests.watched import POOL_MB, SCHEMA, Watched, settings
 pytestmark = pytest.mark.timeout(400)
 
 FACTOR = 240.0
-THRESHOLDS = Thresholds(
-    divisor=FACTOR,
-    # The host is this one, and busy with tests.
-    host_cpu_ratio=1.0,
-    # A server that is started anew takes real seconds, which are some ten minutes here.
-    target_down_for=7200.0,
-)
+THRESHOLDS = at_pace(FACTOR)
 EXPECTED: tuple[tuple[str, str], ...] = (
     ("TDEKeystoreNotOpen", "keyless"),
     ("TDEStandbyApplyStopped", "paused"),
@@ -39,7 +32,7 @@ EXPECTED: tuple[tuple[str, str], ...] = (
 )
 SAME_CALL = (("TDEEncryptedSideFailing", "keyless"),)
 """Heard when canaries fail before the keystore is looked at, by the same receiver about the same database."""
-MINUTE = {**dict.fromkeys(("encryption_state", "activity", "heartbeat", "standby"), "60s"), "canary": "30s"}
+RARELY = dict.fromkeys(("canary", "encryption_state", "activity", "heartbeat", "standby"), "120s")
 
 
 @dataclass
@@ -87,10 +80,12 @@ def story(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Ite
     databases.replica.wait_for(databases.paused)
     standby = {"name": "east", "host": databases.replica.host, "port": databases.replica.port}
     targets = [
-        one.target(name=name, intervals=MINUTE, standbys=[standby] if name == "paused" else [])
+        one.target(name=name, intervals=RARELY, standbys=[standby] if name == "paused" else [])
         for name, one in zip(names, made, strict=True)
     ]
-    with watched(folder, settings(*targets), THRESHOLDS) as story:
+    with watched(
+        folder, settings(*targets, operations={"point_select": {"samples": 10, "timeout": "5s"}}), THRESHOLDS
+    ) as story:
         story.stack.until(lambda: story.stack.receiver.episodes("TDEWatchdog"), "the watchdog")
         for name in names:
             story.until_judged(name, "point_select")

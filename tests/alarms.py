@@ -28,7 +28,7 @@ PATIENCE = 150.0
 """Seconds; about five times as long as anything takes that is waited for."""
 
 
-def at_pace(factor: float, **others: float) -> Thresholds:
+def at_pace(factor: float, standby_lag_seconds: float = 60.0) -> Thresholds:
     """The alerts at that many times the usual pace. What a busy machine may be late with gets real time: half a minute at
     a factor of 240, as a minute of the usual pace is no more than the blink of an eye."""
     late = 7200.0
@@ -42,7 +42,7 @@ def at_pace(factor: float, **others: float) -> Thresholds:
         keystore_unknown_for=late,
         standby_unknown_for=late,
         exporter_down_for=1800.0,
-        **others,
+        standby_lag_seconds=standby_lag_seconds,
     )
 
 

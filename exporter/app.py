@@ -7,6 +7,7 @@ import os
 import threading
 
 from exporter import __version__
+from exporter.boosting import ask_for_samples
 from exporter.chronicle import Chronicle
 from exporter.config.schema import Settings
 from exporter.console import Progress, tell
@@ -19,7 +20,15 @@ from exporter.exposition.view import View
 from exporter.history.store import History
 from exporter.landing import landing
 from exporter.overhead.windows import Block
-from exporter.probing.messages import Building, CollectorDone, PairChecked, SnapshotDone, StandbysRead, ToParent
+from exporter.probing.messages import (
+    BoostedNow,
+    Building,
+    CollectorDone,
+    PairChecked,
+    SnapshotDone,
+    StandbysRead,
+    ToParent,
+)
 from exporter.probing.supervisor import Supervisor
 from exporter.snapshot_table import snapshot_text
 from exporter.troubles import Troubles
@@ -127,6 +136,8 @@ class App:
                 self._hear(message.words, message.target, message.collector)
             case PairChecked():
                 self._hear(message.facts.problem, message.target, message.facts.pair)
+            case BoostedNow():
+                self._hear(message.refused, message.target, "boost")
             case StandbysRead():
                 for state in message.standbys:
                     self._hear(state.problem, message.target, state.standby, state.channel)
@@ -181,6 +192,7 @@ class App:
     def _keep_history(self) -> None:
         pruned = saved = self._clock.monotonic()
         while not self._stop.wait(STEP_SECONDS):
+            ask_for_samples(self.settings, self.ledger, self.supervisor)
             if self._clock.monotonic() - saved >= SAVE_SECONDS or self.chronicle.freezes:
                 saved = self._clock.monotonic()
                 self._save_blocks()

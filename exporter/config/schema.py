@@ -80,6 +80,8 @@ class BudgetSettings(Strict):
 
     time_share_ratio: float = Field(0.01, gt=0, le=1)
     """Share of wall time during which canary queries may run, over any hour."""
+    boost_time_share_ratio: float = Field(0.02, ge=0, le=1)
+    """Share of wall time, over any hour, that is added to `time_share_ratio` while the evidence about an operation is near a decision: its ticks take 7.5 times the samples then, at most 200, for an hour of any six at most, and not while the host of the database is busy. That halves the time after which an operation that became 50 % slower is told. 0 switches it off. Bytes are charged to their budgets as ever."""
     bytes_read_per_hour: Size = Field(24 * 2**30, ge=2**20)
     """What canary queries may read from storage in an hour; blocks found in a cache are free. 24 GiB are 7 MB/s on average, some 5 % of what a small cloud volume gives, and enough for every operation of the embedded database at each interval (19 GiB). Reads that the engine cannot count are not charged."""
     bytes_written_per_hour: Size = Field(2**30, ge=2**20)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from exporter.config.schema import Settings, TargetSettings
-from exporter.domain.model import Operation
+from exporter.domain.model import Operation, Phase
 from exporter.exposition.screening import count, number
 from exporter.exposition.view import PairView, SeriesView
 from exporter.overhead.tiers import tier
@@ -26,6 +26,7 @@ class BudgetBook:
         self._heard: float | None = None
         self._shares: dict[str, float] = {}
         self._periods: dict[tuple[str, Operation], float] = {}
+        self._boosted: frozenset[tuple[str, Operation]] | None = None
         self.bytes_read: int | None = None
         self.bytes_written: int | None = None
 
@@ -48,9 +49,13 @@ class BudgetBook:
             + (len(periods) - len(self._periods))
         )
 
+    def set_boosted(self, keys: Iterable[tuple[str, Operation]]) -> None:
+        """Of which (pair, operation) more samples than configured are taken now."""
+        self._boosted = frozenset(keys)
+
     def lost(self) -> None:
         """Nobody knows any more; what was summed up stays true."""
-        self._heard = None
+        self._heard = self._boosted = None
 
     def shares(self, now: float) -> Mapping[str, float]:
         """Share in use of each budget that is known, by name."""
@@ -61,18 +66,21 @@ class BudgetBook:
         return self._planned(pair, operation, now) or self._interval
 
     def rated(self, pair: PairView, now: float) -> PairView:
-        """The pair with the rates and tiers of its operations, as far as these are known."""
-        return replace(pair, series=tuple(self._rated(series, pair.name, now) for series in pair.series))
+        """The pair with the rates and tiers of its operations, and which are boosted, as far as these are known."""
+        return replace(pair, series=tuple(self._rated(series, pair, now) for series in pair.series))
 
-    def _rated(self, series: SeriesView, pair: str, now: float) -> SeriesView:
-        period = self._planned(pair, series.operation, now)
+    def _rated(self, series: SeriesView, pair: PairView, now: float) -> SeriesView:
+        period = self._planned(pair.name, series.operation, now)
         if period is None:
             return series
+        in_bursts = self._samples[series.operation] > 1 and pair.phase is Phase.ENABLED
+        boosted = None if self._boosted is None else (pair.name, series.operation) in self._boosted
         return replace(
             series,
             tier=tier(self._samples[series.operation], period),
             period=period,
             thinned=period > self._interval,
+            boosted=boosted if in_bursts else None,
         )
 
     def _planned(self, pair: str, operation: Operation, now: float) -> float | None:

@@ -30,6 +30,7 @@ from exporter.probing.messages import (
     SKIP_REASONS,
     ActivityRead,
     Beat,
+    BoostedNow,
     BudgetsUsed,
     Building,
     CollectorDone,
@@ -255,6 +256,8 @@ class Ledger:
                 book.collector_done(message, now)
             case BudgetsUsed():
                 book.budgets_used(message, now)
+            case BoostedNow():
+                book.set_boosted(message.keys)
             case Building():
                 book.building(message, now)
             case SnapshotDone(snapshot):

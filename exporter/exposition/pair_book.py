@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -91,9 +91,8 @@ class PairBook:
         up: bool | None,
         measured: bool,
         epoch_event: str,
-        boosted: Collection[tuple[str, Operation]] | None,
     ) -> PairView:
-        """What is shown; `measured`: canaries worked lately. `boosted` holds what is, None where nobody knows."""
+        """What is shown; `measured`: canaries worked lately."""
         facts = self._checked[0] if self._checked and now - self._checked[1] <= self._expiry else None
         speaks = measured and facts is not None and facts.valid
         circumstances = Circumstances(up, speaks, None if facts is None else joined(facts.epoch, epoch_event))
@@ -101,8 +100,7 @@ class PairBook:
         def series(operation: Operation) -> SeriesView:
             sides = {variant: side.view() for variant, side in self._sides[operation].items()}
             judged = judgements.get(SeriesKey(self._target.name, self.name, operation), Judged())
-            view = shown(SeriesView(operation, MappingProxyType(sides)), judged, circumstances)
-            return replace(view, boosted=None if boosted is None else (self.name, operation) in boosted)
+            return shown(SeriesView(operation, MappingProxyType(sides)), judged, circumstances)
 
         return PairView(
             self.name,

@@ -53,7 +53,8 @@ class TargetBook:
     def __init__(self, settings: Settings, target: TargetSettings) -> None:
         intervals = collector_intervals(settings, target)
         self.settings = target
-        self._load_limit = settings.budgets_of(target).time_share_ratio
+        budgets = settings.budgets_of(target)
+        self._load_limit = budgets.time_share_ratio + budgets.boost_time_share_ratio
         self._budgets = BudgetBook(settings, target)
         self._canary_expiry = max(2 * intervals[CANARY], SHORTEST_EXPIRY)
         self._state_expiry = max(2 * intervals[ENCRYPTION_STATE], SHORTEST_EXPIRY)
@@ -64,7 +65,6 @@ class TargetBook:
         self._activity = ActivityBook(max(2 * intervals[ACTIVITY], SHORTEST_EXPIRY))
         self._standbys = StandbyBook(target.standbys, max(2 * intervals.get(STANDBY, 0.0), SHORTEST_EXPIRY))
         self._pairs = {pair.name: PairBook(target, pair, self._state_expiry) for pair in target.pairs}
-        self._boosted: frozenset[tuple[str, Operation]] | None = None
         self._errors = Counter(dict.fromkeys(sorted(UNREACHABLE), 0))
         self._connects, self._connect_seconds = 0, 0.0
         self._ticks = self._contended = self._invalid = 0
@@ -132,10 +132,6 @@ class TargetBook:
         pair.checked(facts, now)
         self._works(now)
 
-    def set_boosted(self, keys: Iterable[tuple[str, Operation]]) -> None:
-        """Pairs and operations of which more samples than configured are taken now; all others are not."""
-        self._boosted = frozenset(keys)
-
     def state_read(self, message: StateRead, now: float) -> None:
         state, invalid = screened_state(message.state)
         self._invalid += invalid
@@ -180,6 +176,10 @@ class TargetBook:
     def budgets_used(self, message: BudgetsUsed, now: float) -> None:
         self._invalid += self._budgets.used(message, now)
 
+    def set_boosted(self, keys: Iterable[tuple[str, Operation]]) -> None:
+        """Of which (pair, operation) more samples than configured are taken now."""
+        self._budgets.set_boosted(keys)
+
     def snapshot_done(self, snapshot: Snapshot) -> Snapshot:
         """The dense measurement as it can be believed.
 
@@ -197,7 +197,6 @@ class TargetBook:
         self._shut_out = False
         self._round_ticks = self._round_successes = 0
         self._state = self._facts = self._building = self._load = None
-        self._boosted = None
         for pair in self._pairs.values():
             pair.lost()
         self._standbys.lost()
@@ -280,7 +279,7 @@ class TargetBook:
         self, pair: PairBook, now: float, judgements: Judgements, up: bool | None, levels: Mapping[SeriesKey, Levels]
     ) -> PairView:
         measured = self._canary_worked is not None and now - self._canary_worked <= self._canary_expiry
-        view = self._budgets.rated(pair.view(now, judgements, up, measured, self.epoch_event, self._boosted), now)
+        view = self._budgets.rated(pair.view(now, judgements, up, measured, self.epoch_event), now)
         return self.baselines.shown(view, levels)
 
     def _heard(self, now: float) -> bool:

@@ -64,8 +64,8 @@ class SeriesView:
 
     `day` is the window of 24 hours, None as `summary` is. `breached` says for each detector whether its breach lasts,
     `breaches` tells of those that do; both stay while nothing can be measured, for a breach is latched. `evidence` has an
-    entry for each detector; it and `state` are None or empty before the series was judged. `boosted` is None while
-    that is unknown.
+    entry for each detector; it and `state` are None or empty before the series was judged. `boosted` is None
+    where an operation is never boosted, and while that is unknown.
     """
 
     operation: Operation

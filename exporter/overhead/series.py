@@ -133,8 +133,11 @@ class Series:
 
     @property
     def boost_wanted(self) -> bool:
-        """Whether more samples in a tick would bring a decision nearer."""
-        return self._evidence.boost_wanted and not self._frozen
+        """Whether more samples in a tick would bring a decision nearer. While its breach lasts, a detector has decided."""
+        lasting = self._verdict.breached
+        return not self._frozen and any(
+            evidence.boost_wanted and not lasting[evidence.detector.name] for evidence in self._evidence.all
+        )
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:

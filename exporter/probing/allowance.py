@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from exporter.config.schema import Settings, TargetSettings
-from exporter.probing.budget import Amounts, Governor
+from exporter.probing.boost import Boost
+from exporter.probing.budget import HOUR, Amounts, Governor
 from exporter.probing.sessions import SessionCap
 
 
@@ -12,6 +13,16 @@ class Allowance:
 
     def __init__(self, settings: Settings, target: TargetSettings) -> None:
         budgets = settings.budgets_of(target)
-        operations = [(pair.name, operation) for pair in target.pairs for operation in target.canary_operations]
-        self.governor = Governor(Amounts.per_hour(budgets), settings.intervals_of(target).canary, operations)
+        intervals = settings.intervals_of(target)
+        samples = {
+            (pair.name, operation): settings.operation(operation).samples
+            for pair in target.pairs
+            for operation in target.canary_operations
+        }
+        self.governor = Governor(Amounts.per_hour(budgets), intervals.canary, samples)
+        self.boost = Boost(target.name, budgets, intervals.canary, intervals.activity, samples, self.governor)
         self.sessions = SessionCap(budgets.sessions)
+
+    def load_ratio(self, now: float) -> float:
+        """Share of the last hour in which canaries ran, extra samples included; the time before the start counts as idle."""
+        return self.governor.load_ratio(now) + self.boost.seconds(now) / HOUR

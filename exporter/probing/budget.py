@@ -166,6 +166,34 @@ class Governor:
         with self._lock:
             return {key: line.period for key, line in self._lines.items()}
 
+    def period(self, key: Key) -> float:
+        """Seconds from one tick of this operation to the next."""
+        with self._lock:
+            return self._lines[key].period
+
+    def expected(self, key: Key) -> Amounts:
+        """What a tick of this operation usually takes; nothing while that is unknown."""
+        with self._lock:
+            return self._lines[key].expected or Amounts()
+
+    def thinned_by_bytes(self) -> bool:
+        """Whether an operation runs less often for the sake of a budget of bytes."""
+        with self._lock:
+            return any(line.bound_by in (BYTES_READ, BYTES_WRITTEN) for line in self._lines.values())
+
+    def spare(self, extra: Amounts, now: float) -> Amounts:
+        """What may be taken of each budget beside ordinary ticks, when the last hour holds `extra` of such already.
+
+        Room for the ordinary ticks of an hour is kept, one of each more than fit, for an hour may begin and end with one.
+        """
+        with self._lock:
+            spent = self._hour.total(now)
+            needs = Amounts()
+            for line in self._lines.values():
+                needs = needs.plus((line.expected or Amounts()).times(HOUR / line.period + 1))
+            columns = zip(self.limits, spent, needs, extra, strict=True)
+            return Amounts(*(limit - max(used, need + more) for limit, used, need, more in columns))
+
     def used(self, now: float) -> dict[str, float]:
         """Share of each budget that was spent in the last hour, by name; above 1 when it was exceeded."""
         with self._lock:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 
 from exporter.config.schema import OperationSettings, PairSettings
 from exporter.domain.clock import Clock
@@ -73,10 +74,18 @@ class Canary:
         """Run the first queries after a connect on both twins and discard them; failures show later."""
         self._discard(session, facts, self._facts.warm_ups)
 
-    def tick(self, session: Session, facts: PairFacts, *, first: Variant | None = None, unit: int = 0) -> Tick:
+    def tick(
+        self,
+        session: Session,
+        facts: PairFacts,
+        *,
+        first: Variant | None = None,
+        unit: int = 0,
+        more: Iterable[object] = (),
+    ) -> Tick:
         """Measure once. `facts` is the newest verification of the pair and tells which slot is which side.
 
-        Raises nothing but what is not a `TargetError`; failures are in the tick.
+        When all samples that are configured have succeeded, another pair is measured for each item of `more`. Raises nothing but what is not a `TargetError`; failures are in the tick.
         """
         if self._facts.short:
             self._discard(session, facts, 1)
@@ -84,7 +93,7 @@ class Canary:
         started, first = self._clock.wall(), first or self._sides.next()
         measurement = _Measurement(self, session, facts)
         side = first
-        for _ in range(self.settings.samples):
+        for _ in chain(range(self.settings.samples), more):
             if not measurement.pair_of_samples(side, self._rng.randrange(KEYS)):
                 break
             side = self._rng.choice((Variant.ENCRYPTED, Variant.PLAIN))

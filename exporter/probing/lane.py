@@ -11,7 +11,7 @@ import logging
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import Clock
@@ -19,6 +19,7 @@ from exporter.domain.errors import Cancelled, Reason
 from exporter.engines import registry
 from exporter.engines.base import Engine
 from exporter.probing.allowance import Allowance
+from exporter.probing.budget import Key
 from exporter.probing.messages import (
     ABANDONED,
     ACTIVITY,
@@ -29,6 +30,7 @@ from exporter.probing.messages import (
     HEARTBEAT,
     MISSED,
     STANDBY,
+    BoostedNow,
     CollectorDone,
     ToParent,
 )
@@ -109,7 +111,11 @@ class Lane:
             self._skipped[MISSED] += runs
 
     def load_ratio(self) -> float:
-        return self._allowance.governor.load_ratio(self._clock.paced())
+        return self._allowance.load_ratio(self._clock.paced())
+
+    def want_boost(self, keys: Iterable[Key]) -> None:
+        """Take more samples of these operations, and of no others, as far as that is allowed."""
+        self._allowance.boost.want(keys)
 
     def out_of_sessions(self) -> bool:
         """Whether calls that never ended hold so many sessions that this target cannot be measured any more."""
@@ -153,6 +159,8 @@ class Lane:
                 self.target.name, collector, seconds, self._clock.wall(), Reason.TIMEOUT, f"{words}; given up"
             )
         )
+        # Nothing is measured until its successor has made a round, and says what it boosts.
+        self._emit(BoostedNow(self.target.name, frozenset()))
         fields = {"target": self.target.name, "collector": collector, "rest_seconds": rest}
         log.warning(f"{words}; its thread is abandoned", extra=fields)
         return True

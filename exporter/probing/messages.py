@@ -38,8 +38,14 @@ it has passed, no canary time was left (counted for each operation), a connectio
 or its call never ended."""
 
 
-TIME, BYTES_READ, BYTES_WRITTEN, SESSIONS = BUDGETS = ("time", "bytes_read", "bytes_written", "sessions")
-"""What canaries may use of a target, by name."""
+TIME, BYTES_READ, BYTES_WRITTEN, SESSIONS, BOOST_TIME = BUDGETS = (
+    "time",
+    "bytes_read",
+    "bytes_written",
+    "sessions",
+    "boost_time",
+)
+"""What canaries may use of a target, by name; the last one is the time of extra samples, which have a limit of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,14 @@ class Assignment:
     settings: Settings
     targets: tuple[str, ...]
     snapshots: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class BoostWanted:
+    """Parent to child: more samples of these (pair, operation) would help to decide sooner, and of no others."""
+
+    target: str
+    keys: frozenset[tuple[str, Operation]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +169,8 @@ class StandbysRead:
 class BudgetsUsed:
     """After each round of canaries, whether any ran or not.
 
-    `used` holds the share of each budget in use: of the last hour, or for `SESSIONS` now. `bytes_read` and
+    `used` holds the share of each budget in use: of the last hour, or for `SESSIONS` now; `BOOST_TIME` is missing where
+    boosting is switched off. `bytes_read` and
     `bytes_written` are those of this round, None where the engine does not count them. `periods` holds per (pair,
     operation) the seconds from tick to tick that the budgets allow.
     """
@@ -165,6 +180,16 @@ class BudgetsUsed:
     bytes_read: int | None
     bytes_written: int | None
     periods: dict[tuple[str, Operation], float]
+
+
+@dataclass(frozen=True, slots=True)
+class BoostedNow:
+    """Of which (pair, operation) more samples than configured are taken now: after the first round of canaries, and when
+    that changes. `refused` says in words why more that are wanted are not taken; empty: nothing is refused."""
+
+    target: str
+    keys: frozenset[tuple[str, Operation]]
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +224,8 @@ ToParent = (
     | ActivityRead
     | StandbysRead
     | BudgetsUsed
+    | BoostedNow
     | CollectorDone
     | Building
 )
-ToChild = Assignment | Stop
+ToChild = Assignment | BoostWanted | Stop

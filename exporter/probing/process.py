@@ -22,7 +22,7 @@ from multiprocessing.connection import Connection
 from exporter import logs
 from exporter.domain.clock import StepDetector, SystemClock
 from exporter.probing.lane import Lane
-from exporter.probing.messages import Assignment, Beat, Stop, ToParent, collector_intervals
+from exporter.probing.messages import Assignment, Beat, BoostWanted, Stop, ToParent, collector_intervals
 from exporter.probing.noise import NullCanary
 from exporter.probing.schedule import Schedule
 from exporter.probing.turnstile import Turnstile
@@ -128,6 +128,11 @@ class ProbeProcess:
     def stop(self) -> None:
         self._stopping.set()
 
+    def want_boost(self, wanted: BoostWanted) -> None:
+        """Hand on what the parent wants; a target of another process is none of ours."""
+        if (lane := self._lanes.get(wanted.target)) is not None:
+            lane.want_boost(wanted.keys)
+
     def _beat(self) -> None:
         step = self._steps.check()
         # A clock that went forth and back between two beats shows no step, but has left its traces in the plan.
@@ -177,8 +182,9 @@ def reason_to_end(lanes: Mapping[str, Lane], age: float) -> str:
 
 def _obey(connection: Connection, probe: ProbeProcess) -> None:
     try:
-        while not isinstance(connection.recv(), Stop):
-            pass
+        while not isinstance(message := connection.recv(), Stop):
+            if isinstance(message, BoostWanted):
+                probe.want_boost(message)
     except (EOFError, OSError):
         # Without its parent nobody reads what this process measures. Its locks go with it.
         os._exit(0)

@@ -21,7 +21,7 @@ from exporter.probing.allowance import Allowance
 from exporter.probing.back_off import BackOff
 from exporter.probing.budget import Key
 from exporter.probing.canary import ABORTING, Canary
-from exporter.probing.charging import Charging
+from exporter.probing.charging import Charging, TickCharge
 from exporter.probing.heartbeats import Heartbeats
 from exporter.probing.messages import (
     ACTIVITY,
@@ -31,6 +31,7 @@ from exporter.probing.messages import (
     ENCRYPTION_STATE,
     STANDBY,
     ActivityRead,
+    BoostedNow,
     Building,
     CollectorDone,
     PairChecked,
@@ -104,6 +105,7 @@ class Rounds:
         )
         self._heartbeats = Heartbeats(target.name, clock, intervals.standby - intervals.heartbeat)
         self._skipped: Counter[str] = Counter()
+        self._boosted: BoostedNow | None = None
 
     @property
     def allowance(self) -> Allowance:
@@ -118,8 +120,13 @@ class Rounds:
 
     def canary(self) -> None:
         """Measure every operation once on every valid pair, as far as the budgets allow."""
+        self.allowance.boost.begin_round(self._clock.paced())
         self._collect(CANARY, self._measure_all)
         self._emit(self._charging.used())
+        boosted = self.allowance.boost.state()
+        if boosted != self._boosted:
+            self._boosted = boosted
+            self._emit(boosted)
 
     def encryption_state(self) -> None:
         """Verify which twin is encrypted and read keystores and inventory."""
@@ -265,6 +272,7 @@ class Rounds:
 
     def _read_activity(self, session: Session) -> str:
         activity = session.activity(STATE_TIMEOUT)
+        self.allowance.boost.read_activity(activity, self._clock.paced())
         self._emit(ActivityRead(self.target.name, activity))
         return _narrowed(activity.problems)
 
@@ -281,6 +289,7 @@ class Rounds:
         for key in governor.order(self._clock.paced()):
             if governor.refuses(key, self._clock.paced()):
                 self._skipped[BUDGET] += 1
+                self.allowance.boost.not_due(key, self._clock.paced())
                 continue
             try:
                 self._measure(session, key)
@@ -309,10 +318,11 @@ class Rounds:
                 governor.passed(key, begun)
         if facts is None:
             return
+        charge = TickCharge(self._charging, key, ready, self._clock)
         try:
-            tick = canary.tick(session, facts)
+            tick = canary.tick(session, facts, more=charge.more())
         finally:
-            self._charging.charge(key, ready)
+            charge.settle()
         self._emit(TickDone(tick))
         if tick.dropped in _FATAL:
             raise ConnectFailed(f"the session was lost while measuring {canary.operation}")

@@ -8,18 +8,22 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.connection import Connection
 
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import Clock
-from exporter.probing.messages import Assignment, Beat, Stop, ToParent
+from exporter.domain.model import Operation
+from exporter.probing.messages import Assignment, Beat, BoostWanted, Stop, ToParent
 
 CHECK_SECONDS = 0.5
 FROZEN_SECONDS = 1.5
 """A check that comes this much later than the last one shows that this process did not run in between."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 HEALTHY_AFTER = 60.0
+ATTENTIVE_SECONDS = 3.0
+"""A process that was not heard for longer may not read either, and is told nothing: a pipe that is full would hold up the
+supervising loop."""
 START_SECONDS = 30.0
 """How long a new process may take to its first sign of life; imports on a busy machine are slow."""
 
@@ -49,6 +53,7 @@ class Probe:
         self.started = self._heard = clock.monotonic()
         self._alive = self._disowned = False
         self._assigned = threading.Event()
+        self._boosts: dict[str, frozenset[tuple[str, Operation]]] = {}
         ours, theirs = socket.socketpair()
         with ours, theirs:
             # No shell, fixed arguments, no secret among them: the settings travel through the pipe. A
@@ -90,6 +95,17 @@ class Probe:
     def excuse(self) -> None:
         """Forget the silence until now."""
         self._heard = self._clock.monotonic()
+
+    def want_boost(self, wanted: Iterable[BoostWanted]) -> None:
+        """Say what it was not told yet; a new process was told that nothing is wanted, and one that is silent now hears it
+        when it speaks again."""
+        if not self._alive or self.silence() > ATTENTIVE_SECONDS:
+            return
+        for message in wanted:
+            if self._boosts.get(message.target, frozenset()) != message.keys:
+                with contextlib.suppress(OSError):
+                    self._connection.send(message)
+                self._boosts[message.target] = message.keys
 
     def ask_to_stop(self) -> None:
         if not self._assigned.is_set():
@@ -160,6 +176,7 @@ class Supervisor:
         self._deliver, self._up_changed, self._wants_snapshot = deliver, up_changed, wants_snapshot
         self.shares = share(settings.targets, settings.probes.processes)
         self._probes: dict[int, Probe] = {}
+        self._boosts: dict[str, BoostWanted] = {}
         self._pauses: dict[int, float] = {}
         self._not_before: dict[int, float] = {}
         self._stopping = threading.Event()
@@ -177,6 +194,11 @@ class Supervisor:
     def loop_age(self) -> float:
         """Seconds since the supervising loop last went round; large when it hangs."""
         return self._clock.monotonic() - self._ticked
+
+    def want_boost(self, target: str, keys: frozenset[tuple[str, Operation]]) -> None:
+        """More samples of these (pair, operation) of a target are wanted, and of no others. The process that has it is told
+        within a second, and so is every successor of that process. Never blocks."""
+        self._boosts[target] = BoostWanted(target, keys)
 
     def stop(self, timeout: float) -> None:
         """End all processes within `timeout` seconds, by force if they do not listen; there may be none yet."""
@@ -200,6 +222,7 @@ class Supervisor:
                     probe.excuse()
             for process in range(len(self.shares)):
                 self._check(process)
+                self._pass_on_boosts(process)
             slept = self._clock.monotonic()
 
     def _check(self, process: int) -> None:
@@ -221,6 +244,10 @@ class Supervisor:
             self._pauses.pop(process, None)
         pause = self._next_pause(process, now)
         log.warning(f"a probe process {words}; it is started again", extra={"probe": process, "pause_seconds": pause})
+
+    def _pass_on_boosts(self, process: int) -> None:
+        if (probe := self._probes.get(process)) is not None:
+            probe.want_boost([self._boosts[name] for name in self.shares[process] if name in self._boosts])
 
     def _next_pause(self, process: int, now: float) -> float:
         pause = self._pauses.get(process, FIRST_PAUSE)

@@ -34,7 +34,21 @@ OUTSIDE = {
 }
 """Metrics that Prometheus or the client library makes, and their labels."""
 
-UNITS = {"none", "short", "string", "s", "bytes", "Bps", "percentunit", "ops", "cps", "suffix: d", "dateTimeFromNow"}
+UNITS = {
+    "locale",
+    "none",
+    "short",
+    "string",
+    "s",
+    "bytes",
+    "Bps",
+    "percentunit",
+    "ops",
+    "cps",
+    "cpm",
+    "suffix: d",
+    "dateTimeFromNow",
+}
 
 OTHER_RANGES = {"$window", "$span", "1h"}
 """Ranges of rates that are not `$__rate_interval`, because they are those of what stands beside them: the window of the
@@ -273,7 +287,7 @@ def colours(dashboard: Dashboard) -> Iterator[str]:
             f"{panel['title']}: colour {each!r}" for each in named if isinstance(each, str) and each not in known
         )
         modes = {each.get("mode") for each in named if isinstance(each, Mapping)}
-        if modes - {"fixed", "thresholds"}:
+        if modes - {"fixed", "thresholds", "shades"}:
             yield f"{panel['title']}: colours by {modes}"
     for each in dashboard["annotations"]["list"]:
         if each["iconColor"] not in known:
@@ -322,10 +336,18 @@ def tables(dashboard: Dashboard) -> Iterator[str]:
         ]
         if len(widths) != len(organize["renameByName"]):
             yield f"{panel['title']}: columns without width"
-        # A window of 1280 pixels leaves some 51 for each of 24 columns.
-        room = panel["gridPos"]["w"] * 51
+        # A window of 1280 pixels leaves 52 for each of 24 columns.
+        room = panel["gridPos"]["w"] * 52 - 24
         if sum(widths) > room:
             yield f"{panel['title']}: {sum(widths)} pixels of columns in {room}"
+
+
+def titles(dashboard: Dashboard) -> Iterator[str]:
+    """A title fits on a screen of 1280 pixels, beside the sign that opens its description."""
+    for panel in panels(dashboard):
+        title = re.sub(r"\$(\w+)", "99", panel["title"])
+        if len(title) * 7.5 + 55 > panel["gridPos"]["w"] * 52 - 8:
+            yield f"{panel['title']}: longer than its panel is wide"
 
 
 def legends(dashboard: Dashboard) -> Iterator[str]:
@@ -376,6 +398,7 @@ RULES: tuple[Rule, ...] = (
     features,
     no_quantile_label,
     tables,
+    titles,
     legends,
     links,
 )

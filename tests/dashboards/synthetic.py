@@ -229,7 +229,9 @@ def _ratios(kind: str, baseline: bool = False) -> Recipe:
                     width_now = world.noise(width, 0.2, 0.2)
                     values = ratio * np.exp(side * width_now)
                     if baseline:
-                        values = np.where(world.times >= world.event, values * 0.99, np.nan)
+                        load = 1.06 + 0.05 * np.sin(world.times / 4000)
+                        values = {"raw": values * load, "control": load}.get(kind, values) * 0.99
+                        values = np.where(world.times >= world.event, values, np.nan)
                     else:
                         values = world.since(0.03, values)
                     yield {**labels, "percentile": percentile, "window": window}, values
@@ -714,8 +716,8 @@ RECIPES: dict[str, Recipe] = {
     "tde_baseline_overhead_ratio": _ratios("", baseline=True),
     "tde_baseline_overhead_ratio_lower": _ratios("lower", baseline=True),
     "tde_baseline_overhead_ratio_upper": _ratios("upper", baseline=True),
-    "tde_baseline_raw_ratio": _ratios("", baseline=True),
-    "tde_baseline_control_ratio": _ratios("", baseline=True),
+    "tde_baseline_raw_ratio": _ratios("raw", baseline=True),
+    "tde_baseline_control_ratio": _ratios("control", baseline=True),
     "tde_baseline_latency_seconds": _baseline_latency,
     "tde_event_timestamp_seconds": _events,
     "tde_keystore_state": _keystore_states,

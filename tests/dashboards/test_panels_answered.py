@@ -52,10 +52,10 @@ MAY_BE_EMPTY: dict[str, dict[str, str]] = {
         "24C": NO_BREACH,
         **{f"{panel}{letter}": CERTIFYING for panel in (30, 32) for letter in "ABC"},
         **{f"{panel}{letter}": CERTIFYING for panel in (31, 45) for letter in "AB"},
-        "54B": CERTIFYING,
+        "80C": CERTIFYING,
         "42A": ELSEWHERE,
         "42B": ELSEWHERE,
-        "65A": ELSEWHERE,
+        "81C": ELSEWHERE,
         "68A": NOTHING_MOVES,
     },
 }

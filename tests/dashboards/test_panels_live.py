@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -34,6 +37,8 @@ NO_RULES = "this Prometheus has no rules"
 QUIET = "no conversion is under way, and nothing waits for one"
 ITS_HOST = "the host's processors are told after two readings, and only where they can be seen"
 NO_SESSION = "no session was opened while Prometheus looked"
+NO_BASELINE = "no baseline was frozen, so there is no pair to choose"
+BEFORE = "Prometheus has not seen the time before the event"
 NOT_YET = "the history is written after the first minutes"
 
 
@@ -48,29 +53,56 @@ def _because(reason: str, *places: str) -> dict[str, str]:
 
 MAY_BE_EMPTY = {
     "tde-fleet": {
-        **_because(EARLY, "11A", "20BCDJ", "30A", "31A", "32A"),
+        **_because(EARLY, "11A", "20BCDJ", "30A", "31ABCDEFGH", "32A"),
         **_because(NO_RULES, "15A"),
         **_because(ITS_HOST, "20I", "33A"),
     },
     "tde-target": {
         **_because(EARLY, "10A", "12A", "13AB", "20ABC", "22ABCDEFJKL", "23A", "24AB", "26ABC", "30ABC", "32ABC"),
-        **_because(NO_BREACH, "24C", "54B"),
+        **_because(NO_BREACH, "24C", "80C"),
         **_because(NOT_KEPT, "31AB", "40A", "41A", "44B", "61AB", "63A", "69EF", "70A", "72B", "73BIJ", "82B"),
-        **_because(ITS_HOST, "42AB", "65A"),
+        **_because(ITS_HOST, "42AB", "81C"),
         **_because(QUIET, "68A", "69CD", "74A"),
+    },
+    "tde-enablement": {
+        **_because(NO_BASELINE, "11A", "12ABC", "13AB", "14A", "20ABCDE", "21AB", "22ABCDEFGH", "30AB", "31AB"),
+        **_because(BEFORE, "23AB"),
+        **_because(ITS_HOST, "32AB"),
+        **_because(NOT_KEPT, "40AB", "41A"),
+        **_because(NO_BREACH, "44AB"),
     },
     "tde-exporter": {**_because(NO_SESSION, "34A"), **_because(NOT_YET, "42A")},
 }
 """Queries that may yield nothing on a healthy live stack, and why. Their panels say it too."""
 
 
+def mark_enablement(exporter: Daemon) -> None:
+    """As an operator does, on the command line."""
+    config = exporter.directory / "config.yaml"
+    command = [
+        sys.executable,
+        "-m",
+        "exporter",
+        "--config",
+        str(config),
+        "mark",
+        "embedded",
+        "on",
+        "--kind",
+        "enablement",
+    ]
+    environ = {**os.environ, "TDE_EXPORTER_STATE_DIRECTORY": str(exporter.directory / "state")}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def looked_at(server: Prometheus, span: Span) -> list[Answer]:
     found: list[Answer] = []
     for board in boards():
         dashboard = board.model()
-        # Nothing was frozen: there is no pair to choose, and the reader sees empty lists and reasons.
-        if board.uid != "tde-enablement":
-            found += answers(dashboard, server, span, variables(dashboard, server, span))
+        # No baseline was frozen, so there is no pair to choose.
+        unknown = frozenset({"pair", "operation"} if board.uid == "tde-enablement" else ())
+        found += answers(dashboard, server, span, variables(dashboard, server, span, unknown=unknown))
     return found
 
 
@@ -78,6 +110,7 @@ def test_panels_without_data_are_those_that_say_why(
     daemon: Callable[..., Daemon], prometheus: Path, tmp_path: Path
 ) -> None:
     exporter = daemon(SETTINGS).start().ready()
+    mark_enablement(exporter)
     folder = tmp_path / "prometheus"
     folder.mkdir()
     scraped = f"""
@@ -93,6 +126,7 @@ scrape_configs:
             return bool(server.now(expr, Span(0, time.time())))
 
         for expr in (
+            'tde_event_timestamp_seconds{kind="enablement"}',
             'count_over_time(tde_standby_lag_seconds{kind="heartbeat"}[1m]) >= 3',
             'sum(increase(tde_canary_runs_total{operation="full_scan_cold"}[1m])) > 0',
             'sum(increase(tde_canary_runs_total{operation="insert_batch"}[1m])) > 0',
@@ -107,4 +141,4 @@ scrape_configs:
         (answer.uid, f"{answer.panel['id']}{answer.target['refId']}"): answer for answer in found if not answer.series
     }
     assert {key: answer.place for key, answer in empty.items() if key[1] not in MAY_BE_EMPTY.get(key[0], {})} == {}
-    assert len(empty) < len(found) / 2
+    assert len(empty) < 0.6 * len(found)

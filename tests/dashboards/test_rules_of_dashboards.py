@@ -86,6 +86,7 @@ FAULTS: list[tuple[rules.Rule, Callable[[dict[str, Any]], None]]] = [
     (rules.features, put("", "schemaVersion", 42)),
     (rules.features, put("stat", "type", "singlestat")),
     (rules.no_quantile_label, expression(f'tde_exporter_series{{{J},quantile="0.99"}}')),
+    (rules.titles, put("stat", "title", "Whether all of the exporters are up")),
     (rules.legends, put("timeseries", "targets/0/legendFormat", "{{target}}")),
 ]
 
@@ -143,8 +144,14 @@ def test_lines_stand_out_on_dark_and_on_light_panels(colour: str, panel: str) ->
 
 
 @pytest.mark.parametrize("colour", palette.SOLID)
-def test_white_words_can_be_read_on_their_colour(colour: str) -> None:
-    assert contrast(colour, "#ffffff") >= 4.5
+def test_words_can_be_read_on_their_colour(colour: str) -> None:
+    # Grafana takes white where it is readable at all, else black.
+    word = "#ffffff" if contrast(colour, "#ffffff") >= 3.0 else "#000000"
+    assert contrast(colour, word) >= 4.5
+
+
+def test_doubt_and_wrong_differ_in_brightness_too() -> None:
+    assert contrast(palette.DOUBT, palette.BAD) >= 2.5
 
 
 def test_every_state_has_a_word_of_its_own() -> None:

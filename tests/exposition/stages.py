@@ -37,6 +37,7 @@ from exporter.overhead.stretches import stretch
 from exporter.probing.messages import (
     ActivityRead,
     Beat,
+    BoostedNow,
     BudgetsUsed,
     CollectorDone,
     PairChecked,
@@ -139,6 +140,7 @@ class Stage:
     pair: PairFacts | None = None
     """What verification finds, where it is not what is configured."""
     ticks: Counter[Operation] = field(default_factory=Counter)
+    boosted: frozenset[tuple[str, Operation]] = frozenset()
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.settings, self.clock)
@@ -211,10 +213,11 @@ class Stage:
 
     def budgets(self, period: float = 10.0, read: int | None = 8192, written: int | None = 4096) -> None:
         """What a round leaves behind: its budgets, and how often each operation of the first pair may run."""
-        used = {"time": 0.4, "bytes_read": 0.2, "bytes_written": 0.1, "sessions": 0.5}
+        used = {"time": 0.4, "bytes_read": 0.2, "bytes_written": 0.1, "sessions": 0.5, "boost_time": 0.3}
         pair = self.target.pairs[0].name
         periods = {(pair, operation): period for operation in self.target.canary_operations}
         self.say(BudgetsUsed(self.target.name, used, read, written, periods))
+        self.say(BoostedNow(self.target.name, self.boosted))
 
     def hours(self, hours: float = 1.1, interval: float = 10.0) -> None:
         """Rounds and states as they come, until everything that can be known is known."""
@@ -256,7 +259,8 @@ class Stage:
 
     def boost(self, *keys: tuple[str, Operation]) -> None:
         """Pairs and operations of the target that are measured more often now."""
-        self.ledger._books[self.target.name].set_boosted(keys)
+        self.boosted = frozenset(keys)
+        self.say(BoostedNow(self.target.name, self.boosted))
 
     def frozen(self, **changes: object) -> PairBaseline:
         """A baseline of what was measured so far on the first pair; `changes` replace its fields."""

@@ -32,6 +32,7 @@ from exporter.probing.messages import (
     COLLECTORS,
     ActivityRead,
     Beat,
+    BoostedNow,
     BudgetsUsed,
     Building,
     CollectorDone,
@@ -156,6 +157,12 @@ messages: Any = st.one_of(
     st.builds(ActivityRead, TARGETS, activities),
     st.builds(StandbysRead, TARGETS, st.lists(standby_states, max_size=4).map(tuple)),
     st.builds(CollectorDone, TARGETS, st.sampled_from([*COLLECTORS, "odd"]), ODD, ODD, REASONS, WORDS),
+    st.builds(
+        BoostedNow,
+        TARGETS,
+        st.frozensets(st.tuples(PAIRS, st.sampled_from([Operation.POINT_SELECT, Operation.FULL_SCAN])), max_size=2),
+        WORDS,
+    ),
     st.builds(Building, TARGETS, WORDS, ODD),
     st.builds(
         BudgetsUsed,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from exporter.config.schema import Settings
-from exporter.domain.model import Operation
+from exporter.domain.model import Operation, Phase
 from exporter.engines.sqlite.settings import Target
 from exporter.exposition.noise import NoiseHour
-from exporter.probing.messages import BUDGETS, BudgetsUsed
-from tests.exposition.stages import Stage
+from exporter.probing.messages import BUDGETS, BoostedNow, BudgetsUsed, PairChecked
+from tests.exposition.stages import Stage, pair_facts
 
 
 def test_every_budget_shows_its_share_in_use(stage: Stage) -> None:
@@ -24,10 +25,10 @@ def test_every_budget_shows_its_share_in_use(stage: Stage) -> None:
     shares = {
         dict(labels)["budget"]: value for labels, value in stage.samples()["tde_canary_budget_used_ratio"].items()
     }
-    assert shares == {"time": 0.4, "bytes_read": 0.2, "bytes_written": 0.1, "sessions": 0.5}
+    assert shares == {"time": 0.4, "bytes_read": 0.2, "bytes_written": 0.1, "sessions": 0.5, "boost_time": 0.3}
     assert set(shares) == set(BUDGETS)
     assert stage.value("tde_canary_load_ratio") == 0.004
-    assert stage.value("tde_canary_load_limit_ratio") == 0.01
+    assert stage.value("tde_canary_load_limit_ratio") == 0.01 + 0.02
 
 
 def test_bytes_add_up_and_what_was_never_known_does_not_exist(stage: Stage) -> None:
@@ -66,6 +67,49 @@ def test_the_tier_follows_the_rate_that_the_budgets_allow(stage: Stage, period: 
     assert tiers == {"point_select": bursts, "full_scan": 3, "full_scan_cold": 3, "insert_batch": 3}
     point = stage.view.pairs[0].series[0]
     assert (point.operation, point.period, point.thinned) == (Operation.POINT_SELECT, period, period > 10.0)
+
+
+def boosted(stage: Stage) -> dict[str, float]:
+    found = stage.samples().get("tde_canary_boosted", {})
+    return {dict(labels)["operation"]: value for labels, value in found.items()}
+
+
+def test_boosted_is_what_the_probe_process_says_of_operations_with_several_samples(stage: Stage) -> None:
+    stage.begin()
+    assert boosted(stage) == {}
+    stage.budgets()
+    assert boosted(stage) == {"point_select": 0}
+
+    point = ("phonebook", Operation.POINT_SELECT)
+    stage.say(BoostedNow("embedded", frozenset({point, ("stranger", Operation.FULL_SCAN)})))
+    assert boosted(stage) == {"point_select": 1}
+
+    stage.clock.advance(20.1)
+    assert boosted(stage) == {}
+
+
+def test_what_was_boosted_is_unknown_while_the_process_is_down_and_until_its_successor_says(stage: Stage) -> None:
+    stage.begin()
+    stage.budgets()
+    stage.say(BoostedNow("embedded", frozenset({("phonebook", Operation.POINT_SELECT)})))
+    stage.ledger.process_up(0, False)
+    assert boosted(stage) == {}
+
+    stage.ledger.process_up(0, True)
+    stage.say(BudgetsUsed("embedded", {}, 1, 1, {("phonebook", Operation.POINT_SELECT): 10.0}))
+    assert boosted(stage) == {}
+    stage.say(BoostedNow("embedded", frozenset()))
+    assert boosted(stage) == {"point_select": 0}
+
+
+def test_twins_that_are_both_plain_are_never_boosted(make_stage: Callable[..., Stage]) -> None:
+    stage = make_stage("one")
+    stage.begin()
+    stage.budgets()
+    assert boosted(stage) == {"point_select": 0}
+    plain = replace(pair_facts("scripted", encrypted=False), phase=Phase.AA)
+    stage.say(PairChecked("one", plain))
+    assert boosted(stage) == {}
 
 
 def test_what_cannot_be_true_is_left_out_and_counted(stage: Stage) -> None:

@@ -132,7 +132,7 @@ def test_beats_fill_the_metrics_of_the_exporter(stage: Stage) -> None:
     assert stage.value("tde_exporter_clock_steps_total") == 2
     assert stage.value("tde_exporter_messages_dropped_total") == 3
     assert stage.value("tde_canary_load_ratio") == 0.25
-    assert stage.value("tde_canary_load_limit_ratio") == 0.01
+    assert stage.value("tde_canary_load_limit_ratio") == 0.03
 
 
 def test_connections_are_counted(stage: Stage) -> None:

@@ -121,6 +121,20 @@ def test_more_samples_are_wanted_while_the_evidence_grows(make_tick: Any) -> Non
     assert True in wanted
 
 
+def test_no_more_samples_are_wanted_by_who_has_decided(make_tick: Any) -> None:
+    """The evidence begins anew when a breach does, and grows again while it lasts."""
+    life, wanted, suspicious = Life(make_tick), set(), set()
+    life.live(HOUR)
+    while not life.series.breached[TAIL]:
+        life.live(60.0, 1.8)
+    for _ in range(90):
+        life.live(60.0, 1.8)
+        suspicious |= {evidence.detector.name for evidence in life.series.evidence if evidence.boost_wanted}
+        wanted.add(life.series.boost_wanted)
+    assert TAIL in suspicious
+    assert wanted == {False}
+
+
 def test_what_is_not_the_cost_of_encryption_is_no_breach(make_tick: Any) -> None:
     cases: list[tuple[dict[str, Any], dict[str, Any], State]] = [
         ({"certifying": True}, {}, State.CERTIFYING),

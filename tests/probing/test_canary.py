@@ -62,6 +62,39 @@ def test_both_sides_have_the_same_number_of_samples_and_the_same_keys():
     assert positions == list(range(40))
 
 
+def test_more_pairs_follow_those_that_are_configured_and_keep_to_the_protocol():
+    begun = []
+
+    def more():
+        begun.append(len(session.runs))
+        yield from range(130)
+
+    session = ScriptedSession()
+    tick = canary(Operation.POINT_SELECT, samples=20).tick(session, facts(), more=more())
+
+    assert begun == [2 + 40]
+    assert len(tick.encrypted.samples) == len(tick.plain.samples) == 150
+    measured = session.runs[2:]
+    assert [key for slot, key, _ in measured if slot is Slot.A] == [key for slot, key, _ in measured if slot is Slot.B]
+    firsts = Counter(slot for slot, _, _ in measured[40::2])
+    assert 30 < firsts[Slot.A] < 100
+
+
+def test_a_failure_ends_the_tick_before_or_among_what_is_more():
+    for last, expected in ((11, 5), (100, 50)):
+
+        def behave(slot, number, last=last):
+            if number > last:
+                raise DeadlineExceeded("too slow")
+            return 1
+
+        asked = iter(range(130))
+        tick = canary(Operation.POINT_SELECT, samples=20).tick(ScriptedSession(behave), facts(), more=asked)
+
+        assert len(tick.encrypted.samples) == len(tick.plain.samples) == expected
+        assert next(asked) == max(0, expected - 20)
+
+
 def test_the_order_inside_a_pair_is_random():
     session = ScriptedSession()
     canary(Operation.POINT_SELECT, samples=200).tick(session, facts())

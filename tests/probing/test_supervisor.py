@@ -13,7 +13,9 @@ import pytest
 
 from exporter.config.schema import Settings
 from exporter.domain.clock import FakeClock, SystemClock
+from exporter.domain.model import Operation
 from exporter.engines.fake.settings import Target
+from exporter.probing.messages import BoostedNow
 from exporter.probing.supervisor import Supervisor
 from tests import processes
 
@@ -21,11 +23,12 @@ from tests import processes
 class Watched:
     """A supervisor of scripted targets, and what it said about its one process."""
 
-    def __init__(self, folder, clock, targets=1, deliver=lambda _process, _message: None):
+    def __init__(self, folder, clock, targets=1, deliver=lambda _process, _message: None, **options):
         settings = Settings(
             state_directory=folder,
             targets=tuple(Target(name=f"target-{number}", real_time=False) for number in range(targets)),
             probes={"processes": 1},
+            **options,
         )
         self.ups: list[bool] = []
         self.supervisor = Supervisor(
@@ -96,6 +99,30 @@ def test_processes_are_not_killed_for_a_silence_that_was_our_own(watched):
 
     assert frozen.pid() == pid
     assert frozen.ups == [True]
+
+
+def test_what_is_wanted_is_told_and_told_again_to_the_successor_of_a_process(watched):
+    point = ("scripted", Operation.POINT_SELECT)
+    told = []
+
+    def deliver(_process, message):
+        if isinstance(message, BoostedNow):
+            told.append((message.target, message.keys))
+
+    boosted = watched(deliver=deliver, targets=2, intervals={"canary": 1.0})
+    boosted.supervisor.start()
+    until(lambda: {target for target, _ in told} == {"target-0", "target-1"}, "the first word")
+    assert {keys for _, keys in told} == {frozenset()}
+
+    boosted.supervisor.want_boost("target-1", frozenset({point}))
+    until(lambda: told[-1] == ("target-1", frozenset({point})), "the boost")
+    os.kill(boosted.pid(), signal.SIGKILL)
+    until(lambda: boosted.ups == [True, False, True], "the successor")
+    del told[:]
+    until(lambda: ("target-1", frozenset({point})) in told, "the boost by the successor")
+    boosted.supervisor.want_boost("target-1", frozenset())
+    until(lambda: told[-1] == ("target-1", frozenset()), "the end of the boost")
+    assert {keys for target, keys in told if target == "target-0"} <= {frozenset()}
 
 
 def test_without_file_descriptors_it_goes_on_and_starts_later(watched):

@@ -91,7 +91,7 @@ def _silent(v: Thresholds) -> tuple[Alert, ...]:
             Severity.WARNING,
             "canary",
             f"""
-            {FAILURES} > {v.canary_failure_ratio:g}
+            {FAILURES} > {v.canary_failure_ratio:.15g}
             and ignoring (reason)
             sum without ({DROPPED}, reason) (increase(tde_canary_run_failures_total[{v.span(3600)}])) >= {_FEWEST_FAILURES}
             unless on ({OF_PAIR})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exporter.bundle.alerts.asking import COUNT
-from exporter.bundle.alerts.rules import Alert, Board, Group, Record, Severity
+from exporter.bundle.alerts.rules import RESTART, Alert, Board, Group, Record, Severity
 from exporter.bundle.alerts.thresholds import Thresholds
 from exporter.bundle.alerts.vectors import OF_TARGET, newest
 
@@ -45,6 +45,7 @@ def _lost(v: Thresholds) -> Alert:
         "decrypted them, or they were replaced by plain ones. Look at the audit trail of the database for who did it; if it was meant, this "
         f"ends by itself after {back}.",
         wait=300,
+        keep=RESTART,
         board=Board.ENABLEMENT,
     )
 
@@ -65,6 +66,7 @@ def _waiting(v: Thresholds) -> tuple[Alert, ...]:
             "whether encryption in the background is switched on and has threads; new objects may have been made by a session that overrode "
             "the setting.",
             wait=v.objects_pending_for,
+            keep=RESTART,
             board=Board.ENABLEMENT,
         ),
         Alert(
@@ -97,6 +99,7 @@ def _plain() -> tuple[Alert, ...]:
             f"On {{{{ $labels.target }}}} some objects of kind {{{{ $labels.kind }}}} are encrypted, and {COUNT} are plain although no setting asks "
             "for them. Nothing is wrong if they hold nothing that needs it.",
             wait=3600,
+            keep=RESTART,
             board=Board.ENABLEMENT,
         ),
         Alert(
@@ -109,6 +112,7 @@ def _plain() -> tuple[Alert, ...]:
             "themselves. Decide whether that is acceptable; the documentation of the engine names the setting or statement that encrypts "
             "them.",
             wait=3600,
+            keep=RESTART,
             board=Board.ENABLEMENT,
         ),
     )

@@ -80,7 +80,7 @@ def groups(v: Thresholds) -> tuple[Group, ...]:
                     "TDEHostCPUSaturated",
                     Severity.WARNING,
                     "capacity",
-                    f"avg_over_time({CPU}[{v.span(300)}]) > {v.host_cpu_ratio:g}",
+                    f"avg_over_time({CPU}[{v.span(300)}]) > {v.host_cpu_ratio:.15g}",
                     f"The host of {{{{ $labels.target }}}} uses {PERCENT} of its CPU",
                     f"For a while the processors of the host of {{{{ $labels.target }}}} have been busy for more than {v.host_cpu_ratio:.0%} of "
                     f"the time ({PERCENT} now): queries wait, and encryption, which needs CPU, gets dearer. Look what uses it; "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exporter.bundle.alerts.asking import COUNT, SECONDS, asked, listed
-from exporter.bundle.alerts.rules import Alert, Group, Severity
+from exporter.bundle.alerts.rules import RESTART, Alert, Group, Severity
 from exporter.bundle.alerts.thresholds import Thresholds
 from exporter.bundle.alerts.vectors import OF_TARGET, newest
 
@@ -104,25 +104,27 @@ def _care(v: Thresholds) -> tuple[Alert, ...]:
             "TDEMasterKeyTooOld",
             Severity.WARNING,
             "keystore",
-            f"{age} > {v.key_age_days:g} * {_DAY}",
+            f"{age} > {v.key_age_days:.15g} * {_DAY}",
             f"The master key of {{{{ $labels.target }}}} is {SECONDS} old",
-            f"The active master key in the {_NAMED} has been in use for {SECONDS}, longer than the {v.key_age_days:g} days allowed. Nothing is "
+            f"The active master key in the {_NAMED} has been in use for {SECONDS}, longer than the {v.key_age_days:.15g} days allowed. Nothing is "
             "broken: plan a rotation, back the keystore up before and after it, and see that all standbys get the new key.",
             wait=3600,
+            keep=RESTART,
         ),
         Alert(
             "TDEMasterKeyRotationDue",
             Severity.INFO,
             "keystore",
             f"""
-            {age} > {v.key_age_notice_days:g} * {_DAY}
+            {age} > {v.key_age_notice_days:.15g} * {_DAY}
             unless
-            {age} > {v.key_age_days:g} * {_DAY}
+            {age} > {v.key_age_days:.15g} * {_DAY}
             """,
             f"The master key of {{{{ $labels.target }}}} is {SECONDS} old",
-            f"The active master key in the {_NAMED} has been in use for {SECONDS}; after {v.key_age_days:g} days there will be a ticket. Plan its "
+            f"The active master key in the {_NAMED} has been in use for {SECONDS}; after {v.key_age_days:.15g} days there will be a ticket. Plan its "
             "rotation.",
             wait=3600,
+            keep=RESTART,
         ),
         Alert(
             "TDEMasterKeyNotBackedUp",
@@ -133,5 +135,6 @@ def _care(v: Thresholds) -> tuple[Alert, ...]:
             f"The database says that the active master key in the {_NAMED} was not backed up since it was made: if the keystore is lost, all "
             "encrypted data is lost with it. Back the keystore up now, to another place than the data.",
             wait=3600,
+            keep=RESTART,
         ),
     )

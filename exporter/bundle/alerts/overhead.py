@@ -7,13 +7,11 @@ so it needs no waiting time, and ends only when the interval of the last hour li
 from __future__ import annotations
 
 from exporter.bundle.alerts.asking import OPERATION, asked, ratio_in_words
-from exporter.bundle.alerts.rules import Alert, Board, Group, Severity
+from exporter.bundle.alerts.rules import RESTART, Alert, Board, Group, Severity
 from exporter.bundle.alerts.thresholds import Thresholds, threshold_label
 from exporter.bundle.alerts.vectors import OF_OPERATION, newest
 
 _WHERE = "{{ $labels.operation }} on {{ $labels.target }}, pair {{ $labels.pair }}"
-_RESTART_SECONDS = 900.0
-"""A restart of the exporter must not end an alert and begin it again."""
 
 
 def groups(v: Thresholds) -> tuple[Group, ...]:
@@ -48,7 +46,7 @@ def _against_the_twin(v: Thresholds) -> tuple[Alert, ...]:
             f"The slowest 1 % of {_WHERE}, take more than {percent} longer than on the plain twin: {now}. Typical "
             "queries may not feel it; reads from storage, which are decrypted, do. Look at the target's dashboard when it began, and "
             "compare with changes of load, cache size and storage at that time.",
-            keep=_RESTART_SECONDS,
+            keep=RESTART,
             shows=OPERATION,
         ),
         Alert(
@@ -60,7 +58,7 @@ def _against_the_twin(v: Thresholds) -> tuple[Alert, ...]:
             f"Every second one of {_WHERE}, takes more than {percent} longer than on the plain twin: {now}. That "
             "concerns all users of encrypted data, and its CPU as well. Look at tde_overhead_cpu_ratio and tde_host_aes_acceleration "
             "first: processors without AES instructions, or lost ones after a move, are the usual cause.",
-            keep=_RESTART_SECONDS,
+            keep=RESTART,
             shows=OPERATION,
         ),
         Alert(
@@ -68,12 +66,12 @@ def _against_the_twin(v: Thresholds) -> tuple[Alert, ...]:
             Severity.CRITICAL,
             "overhead",
             _breach("plain", v.overhead_ratio_critical),
-            f"Encrypted reads take more than {v.overhead_ratio_critical:g} times as long as plain ones: {_WHERE}",
+            f"Encrypted reads take more than {v.overhead_ratio_critical:.15g} times as long as plain ones: {_WHERE}",
             '{{ if eq $labels.percentile "50" }}Typical queries{{ else }}The slowest 1 % of queries{{ end }} of '
-            f"{_WHERE}, take more than {v.overhead_ratio_critical:g} times as long as on the plain twin: {now}. Encryption "
+            f"{_WHERE}, take more than {v.overhead_ratio_critical:.15g} times as long as on the plain twin: {now}. Encryption "
             "itself hardly ever costs that much: suspect the key server or keystore, AES instructions lost after a move to "
             "another host, or storage under the encrypted files. Look at the keystore's state and the host's CPU first.",
-            keep=_RESTART_SECONDS,
+            keep=RESTART,
             shows=OPERATION,
         ),
     )
@@ -96,7 +94,7 @@ def _against_the_baseline(v: Thresholds) -> Alert:
         f"""
         {_breach("baseline", v.overhead_ratio)}
         unless on ({of})
-        {newest('tde_overhead_ratio_upper{window="1h"}')} < {v.overhead_ratio:g}
+        {newest('tde_overhead_ratio_upper{window="1h"}')} < {v.overhead_ratio:.15g}
         unless on ({of})
         {newest('tde_baseline_raw_ratio{window="1h"}')} <= 1
         """,
@@ -105,7 +103,7 @@ def _against_the_baseline(v: Thresholds) -> Alert:
         f"rose: {ratio_in_words('tde_baseline_overhead_ratio')}{_since('baseline')}; the plain twin {control}. Something about "
         "encryption changed since then: look at the events on the dashboard (upgrade, rekey, algorithm) first.",
         wait=600,
-        keep=_RESTART_SECONDS,
+        keep=RESTART,
         board=Board.ENABLEMENT,
         shows=OPERATION,
     )
@@ -152,7 +150,7 @@ def _rising(v: Thresholds) -> Alert:
         f"""
         {encrypted}
         / {encrypted_then}
-        > {v.read_rise_ratio:g}
+        > {v.read_rise_ratio:.15g}
         unless
         {plain}
         / {plain_then}

@@ -9,6 +9,9 @@ from enum import StrEnum
 
 from exporter.bundle.alerts.thresholds import Thresholds
 
+RESTART = 900.0
+"""Seconds that an alert is kept: a restart of the exporter must not end it and begin it again."""
+
 
 class Severity(StrEnum):
     """What an alert asks for: a call, a ticket, a line on a dashboard, nothing."""

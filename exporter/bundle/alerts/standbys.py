@@ -42,7 +42,7 @@ def _lag(v: Thresholds) -> tuple[Alert, ...]:
             "TDEStandbyLagHigh",
             Severity.WARNING,
             "standby",
-            f"{LAG} > {v.standby_lag_seconds:g}\nunless\n{LAG} > {v.standby_lag_critical_seconds:g}",
+            f"{LAG} > {v.standby_lag_seconds:.15g}\nunless\n{LAG} > {v.standby_lag_critical_seconds:.15g}",
             f"The {_NAMED} is {SECONDS} behind",
             f"The {_NAMED} is {SECONDS} behind, beyond its configured delay ({kinds}): what it has not received would be lost with the primary, "
             "and reports on it are old. If transport is large look at the network and the log's size, if only apply is large at the "
@@ -54,7 +54,7 @@ def _lag(v: Thresholds) -> tuple[Alert, ...]:
             "TDEStandbyLagCritical",
             Severity.CRITICAL,
             "standby",
-            f"{LAG} > {v.standby_lag_critical_seconds:g}",
+            f"{LAG} > {v.standby_lag_critical_seconds:.15g}",
             f"The {_NAMED} is {SECONDS} behind",
             f"The {_NAMED} is {SECONDS} behind, beyond its configured delay ({kinds}): if the primary fails now, that much may be lost, and a "
             "switchover takes that much longer. Look whether transport and apply run, and at the standby's log for a key that it lacks; "

@@ -48,7 +48,7 @@ class Setting:
         """A value as one would write it."""
         if isinstance(value, str):
             return value or "(empty)"
-        return format_duration(value) if self.unit == "duration" else f"{value:g}"
+        return format_duration(value) if self.unit == "duration" else f"{value:.15g}"
 
     @property
     def range(self) -> str:
@@ -57,7 +57,7 @@ class Setting:
             return "a text without quotes, backslashes and braces"
         if self.unit == "duration":
             return f"a duration from {format_duration(self.least)} to {format_duration(self.most)}, such as {self.written(self.default)}"
-        return f"a number from {self.least:g} to {self.most:g}"
+        return f"a number from {self.least:.15g} to {self.most:.15g}"
 
 
 def _value(default: Any, unit: str, doc: str, least: float = -math.inf, most: float = math.inf) -> Any:
@@ -168,7 +168,7 @@ class Thresholds:
             ConfigError(
                 f"{lower} must be smaller than {upper}",
                 where="--set",
-                remedy=f"Set both: now they are {getattr(self, lower):g} and {getattr(self, upper):g}",
+                remedy=f"Set both: now they are {getattr(self, lower):.15g} and {getattr(self, upper):.15g}",
             )
             for lower, upper in _ORDERED
             if getattr(self, lower) >= getattr(self, upper)

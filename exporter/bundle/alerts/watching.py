@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exporter.bundle.alerts.rules import Alert, Board, Group, Severity
+from exporter.bundle.alerts.rules import RESTART, Alert, Board, Group, Severity
 from exporter.bundle.alerts.thresholds import Thresholds
 from exporter.bundle.alerts.vectors import DROPPED, OF_TARGET, newest
 
@@ -11,7 +11,10 @@ _INSTANCE = ("job", "instance")
 
 def groups(v: Thresholds) -> tuple[Group, ...]:
     """The alerts about the exporter itself."""
-    return (Group("tde-exporter", (*_down(v), *_parts(v))), Group("tde-exporter-slow", _lost(v), interval=300))
+    return (
+        Group("tde-exporter", (*_down(v), *_parts(v), *_troubles(v))),
+        Group("tde-exporter-slow", _lost(v), interval=300),
+    )
 
 
 def _down(v: Thresholds) -> tuple[Alert, ...]:
@@ -92,6 +95,11 @@ def _parts(v: Thresholds) -> tuple[Alert, ...]:
             board=Board.EXPORTER,
             shows=("job", "target"),
         ),
+    )
+
+
+def _troubles(v: Thresholds) -> tuple[Alert, ...]:
+    return (
         Alert(
             "TDEHistoryErrors",
             Severity.WARNING,
@@ -114,6 +122,7 @@ def _parts(v: Thresholds) -> tuple[Alert, ...]:
             "There are more samples than web.max_series allows, so what stands last on the page is missing without any other "
             "sign. Raise web.max_series, or give this exporter fewer targets and operations.",
             wait=900,
+            keep=RESTART,
             board=Board.EXPORTER,
             shows=_INSTANCE,
         ),
@@ -139,6 +148,7 @@ def _lost(v: Thresholds) -> tuple[Alert, ...]:
             "The exporter runs, but within the last day the database {{ $labels.target }} went from its page: it was taken out of "
             "the configuration. If that was meant, nothing is to be done, and this ends by itself within a day.",
             wait=900,
+            keep=RESTART,
             board=Board.FLEET,
             shows=("job",),
         ),

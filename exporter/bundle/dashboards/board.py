@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from exporter.bundle.dashboards.panels import DATASOURCE, Panel
+from exporter.bundle.dashboards.panels import DATASOURCE, WIDTH, Panel
 
-WIDTH = 24
 TAG = "tde"
 SCHEMA = 39
 """Grafana moves lower numbers up when it loads them; above its own it would skip what it has to mend."""

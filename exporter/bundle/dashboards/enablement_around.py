@@ -26,12 +26,12 @@ def _before_after() -> Panel:
         host = f"max({mean(f'tde_host_cpu_utilization_ratio{{{TARGET}}}', at)})"
         behind = f'max({mean(f"""tde_standby_lag_seconds{{{TARGET},kind="apply"}}""", at)})'
         named = {
-            "1 Host CPU in use, %": f"{host} * 100",
-            "2 Processors of the database": cpu,
-            "3 Decrypts per second": per_second,
-            "4 Physical reads per second": reads,
-            "5 One physical read, ms": f"{share(seconds, reads)} * 1000",
-            "6 Apply lag, s": behind,
+            "CPU of the host in use, %": f"{host} * 100",
+            "Processors that the database uses": cpu,
+            "Decrypts per second": per_second,
+            "Physical reads per second": reads,
+            "Time of one physical read, ms": f"{share(seconds, reads)} * 1000",
+            "Longest apply lag of a standby, s": behind,
         }
         return " or ".join(f'label_replace({expr}, "what", "{name}", "", "")' for name, expr in named.items())
 
@@ -42,10 +42,11 @@ def _before_after() -> Panel:
         " – : not known, or no longer kept by this Prometheus.",
         [rows(" @ $event"), rows("")],
         [
-            Column("what", "What", 220, grows=True),
+            Column("what", "What", 220),
             Column("Value #A", "Before the event", 150, "none", 2),
             Column("Value #B", "Now", 150, "none", 2),
         ],
+        across=12,
         order=("What", False),
     )
 

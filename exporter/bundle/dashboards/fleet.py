@@ -10,10 +10,11 @@ from exporter.bundle.dashboards.palette import (
     DOUBT,
     KEYSTORES,
     ORANGE,
-    REACHABLE,
     TRANSPARENT,
     VERDICTS,
     VERMILION,
+    YES_OR_NO,
+    quiet,
     steps,
 )
 from exporter.bundle.dashboards.panels import LAST, Column, Query, Style, stat, table, timeseries
@@ -49,7 +50,7 @@ STATUS = Row(
             4,
             4,
             stat(
-                "Databases reachable",
+                "Reachable",
                 "Databases that the exporter can use now, as a share of those it knows about.",
                 "Below 100 %: see the column Reachable. A database whose exporter is down is not counted at all: see Exporter"
                 " health.",
@@ -70,7 +71,7 @@ STATUS = Row(
             4,
             4,
             stat(
-                "Databases over budget",
+                "Over budget",
                 "Databases of which some operation costs more than the budget of 20 % by sequential evidence.",
                 "Each of them has an alert. 0 does not say that all are within budget: some may be undecided or blind.",
                 [Query(f"sum(max by (job, target) (tde_overhead_breach{{{_CHOSEN}}}))", "over budget")],
@@ -174,15 +175,15 @@ _LINK = (
 
 
 _COLUMNS = [
-    Column("target", "Target", 110, grows=True, link=_LINK),
+    Column("target", "Target", 110, link=_LINK),
     Column("engine", "Engine", 75),
-    Column("Value #A", "Reachable", 85, "none", words=REACHABLE),
+    Column("Value #A", "Reachable", 85, "none", words=quiet(YES_OR_NO)),
     Column("Value #B", "Verdict", 135, "none", words=VERDICTS),
     Column("Value #C", "Worst P99", 90, "percentunit", 1),
     Column("Value #D", "At least", 75, "percentunit", 1),
-    Column("Value #E", "Keystore", 90, "none", words=KEYSTORES),
+    Column("Value #E", "Keystore", 90, "none", words=quiet(KEYSTORES)),
     Column("Value #F", "Encrypted", 85, "percentunit", 1),
-    Column("Value #G", "Standbys", 115, "none", words=STANDBYS),
+    Column("Value #G", "Standbys", 115, "none", words=quiet(STANDBYS)),
     Column("Value #H", "Worst lag", 85, "s", 1),
     Column("Value #I", "Host CPU", 80, "percentunit", 0, thresholds=steps(TRANSPARENT, (CPU, BAD))),
     Column("Value #J", "CPUs for TDE", 105, "none", 2),
@@ -249,22 +250,21 @@ TRENDS = Row(
             timeseries(
                 "Operations by verdict",
                 "How many operations of all pairs are in which state.",
-                "Blue: within budget. Brown: undecided. Vermilion: over budget. Grey: nothing can be said, for the reason in"
+                "Blue: within budget. Amber: undecided. Vermilion: over budget. Grey: nothing can be said, for the reason in"
                 " the legend.",
                 [
                     Query(
-                        f"sum by (state) (max by (job, target, pair, operation, state) (tde_overhead_state{{{_CHOSEN}}})) > 0",
-                        "{{state}}",
+                        f"sum(max by (job, target, pair, operation)"
+                        f' (tde_overhead_state{{{_CHOSEN},state="{word.state}"}}))',
+                        word.text.lower(),
                     )
+                    for word in VERDICTS
                 ],
                 "none",
                 none="nothing judged yet",
                 decimals=0,
                 low=0,
-                styles=[
-                    Style(word.state, word.colour, {"displayName": word.text.lower(), **_SHADES.get(word.state, {})})
-                    for word in VERDICTS
-                ],
+                styles=[Style(word.text.lower(), word.colour, _SHADES.get(word.state, {})) for word in VERDICTS],
                 stacked=True,
                 steps_of=True,
                 legend="right",

@@ -14,6 +14,7 @@ from exporter.bundle.dashboards.palette import (
     ORANGE,
     PINK,
     PURPLE,
+    REASONS,
     TEAL,
     VERMILION,
     Word,
@@ -92,7 +93,7 @@ STATUS = Row(
             4,
             4,
             stat(
-                "Oldest success of a canary",
+                "Oldest success",
                 "How long ago the canary that has been silent for longest last succeeded.",
                 "Rare operations, such as full scans, are silent for minutes by design.",
                 [
@@ -112,7 +113,7 @@ STATUS = Row(
             4,
             4,
             stat(
-                "Samples on the page",
+                "Page samples",
                 "How many samples one scrape brings, over all exporters that are selected.",
                 "Some 300 for each database. Samples refused, in the graph below, means that the cap was reached.",
                 [Query(f"sum(tde_exporter_series{{{INSTANCE}}})", "samples")],
@@ -184,6 +185,7 @@ WORK = Row(
                 low=0,
                 styles=[Style(name, colour) for name, colour in COLLECTORS.items()],
                 steps_of=True,
+                shown=(None, 1),
                 calcs=LAST,
             ),
         ),
@@ -214,14 +216,21 @@ WORK = Row(
             8,
             timeseries(
                 "Runs that were skipped, by reason",
-                "Planned runs in a second that did not happen: busy (the one before had not ended), missed (the time had"
+                "Planned runs in a minute that did not happen: busy (the one before had not ended), missed (the time had"
                 " passed), budget (no canary time left), back off (a connection failed), abandoned (a call never ended).",
                 "budget is the limit doing its work: samples become fewer. The others should be near 0.",
-                [Query(f"sum by (reason) (rate(tde_exporter_runs_skipped_total{{{INSTANCE}}}[{RATE}]))", "{{reason}}")],
-                "cps",
+                [
+                    Query(
+                        f"sum by (reason) (rate(tde_exporter_runs_skipped_total{{{INSTANCE}}}[{RATE}])) * 60",
+                        "{{reason}}",
+                    )
+                ],
+                "cpm",
                 none="not known",
                 low=0,
                 styles=[Style(name, colour) for name, colour in SKIPS.items()],
+                shown=(None, 1),
+                bars=True,
                 calcs=LAST,
             ),
         ),
@@ -253,24 +262,20 @@ WORK = Row(
             8,
             timeseries(
                 "Sessions that failed, by reason",
-                "Sessions in a second that could not be opened or were lost, over all databases.",
+                "Sessions in a minute that could not be opened or were lost, over all databases.",
                 "auth: a secret is wrong, and is not tried again until it changes. timeout, connect: the network.",
                 [
                     Query(
-                        f"sum by (reason) (rate(tde_target_connection_errors_total{{{_DATABASES}}}[{RATE}]))",
+                        f"sum by (reason) (rate(tde_target_connection_errors_total{{{_DATABASES}}}[{RATE}])) * 60",
                         "{{reason}}",
                     )
                 ],
-                "cps",
+                "cpm",
                 none="not known",
                 low=0,
-                styles=[
-                    Style("connect", BLUE),
-                    Style("auth", VERMILION),
-                    Style("tls", PURPLE),
-                    Style("timeout", ORANGE),
-                    Style("unavailable", GREY),
-                ],
+                styles=[Style(reason, colour) for reason, colour in REASONS.items()],
+                shown=(None, 1),
+                bars=True,
                 calcs=LAST,
             ),
         ),

@@ -64,17 +64,19 @@ TRUTH = Row(
             8,
             timeseries(
                 "Ticks dropped and values ignored",
-                "Ticks in a second that were left out because the exporter itself was in the way, and values from databases that"
+                "Ticks in a minute that were left out because the exporter itself was in the way, and values from databases that"
                 " cannot be true.",
                 "Both near 0. Many dropped ticks: too many databases for this machine. Ignored values: tell us, with the"
                 " engine and its version.",
                 [
-                    Query(f"sum(rate(tde_canary_contended_total{{{INSTANCE}}}[{RATE}]))", "ticks dropped"),
-                    Query(f"sum(rate(tde_exporter_invalid_values_total{{{INSTANCE}}}[{RATE}]))", "values ignored"),
+                    Query(f"sum(rate(tde_canary_contended_total{{{INSTANCE}}}[{RATE}])) * 60", "ticks dropped"),
+                    Query(f"sum(rate(tde_exporter_invalid_values_total{{{INSTANCE}}}[{RATE}])) * 60", "values ignored"),
                 ],
-                "cps",
+                "cpm",
                 none="not known",
                 low=0,
+                shown=(None, 1),
+                bars=True,
                 styles=[Style("ticks dropped", BLUE), Style("values ignored", VERMILION)],
                 calcs=LAST,
             ),

@@ -1,13 +1,14 @@
 """Colours and words of the dashboards, so that a state is never told by colour alone.
 
 Blue and orange are told apart with every common colour blindness, red and green are not. Each colour has at least three
-times the contrast that it needs as a line, on Grafana's dark and on its light panels; those of `SOLID` carry white text.
+times the contrast that it needs as a line, on Grafana's dark and on its light panels. Those of `SOLID` carry words, white or
+black as Grafana chooses; doubt is light and wrong is dark, for with some colour blindness their hues are one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 BLUE = "#3D8BD4"
@@ -19,7 +20,7 @@ TEAL = "#2F9E9E"
 PINK = "#C0679B"
 
 GOOD = "#1F6FB5"
-DOUBT = "#9C5D00"
+DOUBT = "#EBAF4C"
 BAD = "#B8400E"
 SILENT = "#5B6572"
 
@@ -30,7 +31,7 @@ LINES = (BLUE, ORANGE, GREY, VERMILION, PURPLE, TEAL, PINK)
 """Colours of lines and of text."""
 
 SOLID = (GOOD, DOUBT, BAD, SILENT)
-"""Colours behind white text: all is well, not decided, something is wrong, nothing can be said."""
+"""Colours behind words: all is well, not decided, something is wrong, nothing can be said."""
 
 TRANSPARENT = "transparent"
 
@@ -73,7 +74,13 @@ KEYSTORES = (
 OBJECTS = {"encrypted": ORANGE, "plain": BLUE, "pending": PINK, "in_progress": PURPLE, "unknown": GREY}
 """Colours of the states of `tde_objects`."""
 
-REACHABLE = (Word("", 1, "YES", GOOD), Word("", 0, "NO", BAD))
+YES_OR_NO = (Word("", 1, "YES", GOOD), Word("", 0, "NO", BAD))
+
+
+def quiet(words: Iterable[Word]) -> tuple[Word, ...]:
+    """The same words for tables: what is well has no colour, so that the eye finds what is not."""
+    return tuple(replace(word, colour=TRANSPARENT) if word.colour == GOOD else word for word in words)
+
 
 _READS = {
     "point_select": BLUE,
@@ -83,6 +90,19 @@ _READS = {
     "full_scan": ORANGE,
 }
 _WRITES = {"insert_batch": BLUE, "update_batch": TEAL, "delete_replenish": PURPLE, "checkpoint": ORANGE}
+
+REASONS = {
+    "timeout": ORANGE,
+    "keystore": VERMILION,
+    "query": BLUE,
+    "permission": PURPLE,
+    "unavailable": GREY,
+    "connect": TEAL,
+    "auth": VERMILION,
+    "tls": PURPLE,
+    "lock_timeout": PINK,
+}
+"""Colours of the reasons why something failed; rarer ones are blue."""
 
 SOLID_LINE: dict[str, Any] = {"fill": "solid"}
 DASHED: dict[str, Any] = {"fill": "dash", "dash": [8, 6]}

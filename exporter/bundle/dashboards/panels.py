@@ -16,6 +16,12 @@ Panel = dict[str, Any]
 LAST = ("lastNotNull",)
 """What a legend says of each line: its last value."""
 
+WIDTH = 24
+"""Columns of a dashboard."""
+
+NARROW, MARGIN = 52, 24
+"""Pixels of one of them on a screen of 1280, and those around the content of a panel."""
+
 DATASOURCE: dict[str, str] = {"type": "prometheus", "uid": "${datasource}"}
 
 
@@ -44,7 +50,7 @@ class Style:
 class Column:
     """A column of a table: what it is called, and how it looks. `source` is a label, or `Value #A` for the first query.
 
-    `width` is in pixels; a column that `grows` takes what is left over. `plain`: words without a colour behind them.
+    `width` is the least, in pixels; what is left over is dealt out to all. `plain`: words without a colour behind them.
     """
 
     source: str
@@ -54,7 +60,6 @@ class Column:
     decimals: int | None = None
     words: Sequence[Word] = ()
     plain: bool = False
-    grows: bool = False
     thresholds: Mapping[str, Any] | None = None
     link: tuple[str, str] | None = None
 
@@ -167,16 +172,20 @@ def timeseries(
     calcs: Sequence[str] = (),
     marked: bool = False,
     stacked: bool = False,
+    bars: bool = False,
     steps_of: bool = False,
+    shown: tuple[float | None, float | None] = (None, None),
 ) -> Panel:
     """Lines over time. `limit` is drawn dashed.
 
     Series without a style of their own are blue, or, when `marked`, vermilion while their last value reaches the limit.
-    `legend` `right` is a table beside the graph, for many series. `low` and `high` bound the axis; `steps_of` draws values
-    that jump.
+    `legend` `right` is a table beside the graph, for many series, which then have shades of one colour. `low` and `high`
+    bound the axis; `shown` is what it shows at least. `steps_of` draws values that jump, `bars` single events.
     """
     thresholds = steps(BLUE if marked else TRANSPARENT, *([(limit, LIMIT)] if limit is not None else []))
-    colour = {"mode": "thresholds", "seriesBy": "last"} if marked else {"mode": "fixed", "fixedColor": BLUE}
+    colour = {"mode": "shades" if legend == "right" else "fixed", "fixedColor": BLUE}
+    if marked:
+        colour = {"mode": "thresholds", "seriesBy": "last"}
     defaults: dict[str, Any] = {
         "unit": unit,
         "decimals": decimals,
@@ -187,14 +196,15 @@ def timeseries(
         "thresholds": thresholds,
         "mappings": [],
         "custom": {
-            "drawStyle": "line",
+            "drawStyle": "bars" if bars else "line",
             "lineInterpolation": "stepAfter" if steps_of else "linear",
-            "lineWidth": 0 if stacked else 2,
-            "fillOpacity": 75 if stacked else 0,
+            "lineWidth": 0 if stacked else 1 if bars else 2,
+            "fillOpacity": 75 if stacked or bars else 0,
             "showPoints": "never",
             "spanNulls": False,
             "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
             "thresholdsStyle": {"mode": "off" if limit is None else "dashed"},
+            **{name: at for name, at in zip(("axisSoftMin", "axisSoftMax"), shown, strict=True) if at is not None},
         },
     }
     panel = _panel("timeseries", title, what, read, _targets(queries), defaults)
@@ -234,13 +244,14 @@ def table(
     queries: Sequence[str],
     columns: Sequence[Column],
     *,
+    across: int = WIDTH,
     order: tuple[str, bool] | None = None,
     hidden: Sequence[str] = (),
     none: str = "–",
 ) -> Panel:
     """One row for each combination of labels, joined from instant `queries` by the labels that all of them have.
 
-    Columns without a `Column` are in `hidden`. `order`: column, descending. `none` stands in cells without a value.
+    Columns without a `Column` are in `hidden`; `across` is the width of the panel. `order`: column, descending. `none` stands in cells without a value.
     """
     defaults: dict[str, Any] = {
         "unit": "none",
@@ -263,17 +274,30 @@ def table(
         },
     ]
     sort = [] if order is None else [{"displayName": order[0], "desc": order[1]}]
-    return _look(
-        panel, [_column(column) for column in columns], {"showHeader": True, "cellHeight": "sm", "sortBy": sort}
-    )
+    fixed = _wide(columns, across)
+    styles = [_column(column, column.name in fixed) for column in columns]
+    return _look(panel, styles, {"showHeader": True, "cellHeight": "sm", "sortBy": sort})
 
 
-def _column(column: Column) -> Style:
-    properties: dict[str, Any] = {"unit": column.unit, "minWidth" if column.grows else "width": column.width}
+def _wide(columns: Sequence[Column], across: int) -> set[str]:
+    """Names of those that need more than an equal share of a narrow screen: they get what they need, the others share."""
+    fixed: dict[str, int] = {}
+    while True:
+        rest = [column for column in columns if column.name not in fixed]
+        share = (NARROW * across - MARGIN - sum(fixed.values())) / max(1, len(rest))
+        wider = {column.name: column.width for column in rest if column.width > share}
+        if not wider:
+            return {*fixed}
+        fixed.update(wider)
+
+
+def _column(column: Column, fixed: bool) -> Style:
+    properties: dict[str, Any] = {"unit": column.unit, "width" if fixed else "minWidth": column.width}
     if column.decimals is not None:
         properties["decimals"] = column.decimals
     if column.words:
         properties["mappings"] = mapped(column.words)
+        properties["align"] = "center"
     if column.thresholds is not None:
         properties["thresholds"] = dict(column.thresholds)
     if (column.words and not column.plain) or column.thresholds is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from exporter.bundle.dashboards.board import Board, Place, Row, asked, chosen
+from exporter.bundle.dashboards.limits import LAG_SECONDS
 from exporter.bundle.dashboards.palette import BAD, BLUE, DOUBT, GOOD, SILENT, VERDICTS, Word, steps
 from exporter.bundle.dashboards.panels import Query, Style, stat
 from exporter.bundle.dashboards.queries import (
@@ -52,7 +53,7 @@ ANSWERS = Row(
     (
         Place(
             10,
-            5,
+            4,
             5,
             stat(
                 "Verdict",
@@ -86,7 +87,7 @@ ANSWERS = Row(
         ),
         Place(
             12,
-            4,
+            5,
             5,
             stat(
                 "What does it cost at P$percentile?",
@@ -140,7 +141,15 @@ ANSWERS = Row(
                 none="no standby",
                 text="value",
                 styles=[
-                    Style("lag", properties={"unit": "s", "decimals": 1, "mappings": [], "thresholds": steps(SILENT)}),
+                    Style(
+                        "lag",
+                        properties={
+                            "unit": "s",
+                            "decimals": 1,
+                            "mappings": [],
+                            "thresholds": steps(GOOD, (LAG_SECONDS, DOUBT)),
+                        },
+                    ),
                 ],
             ),
         ),
@@ -172,6 +181,6 @@ def target() -> Board:
             chosen("percentile", "Percentile", ["99", "50"]),
             chosen("window", "Window", ["1h", "24h"]),
         ],
-        rows=[ANSWERS, COST, CIPHER, STORAGE, CANARIES, KEYS, STANDBY, FACTS],
+        rows=[ANSWERS, COST, CIPHER, STORAGE, KEYS, STANDBY, CANARIES, FACTS],
         annotations=event_marks(TARGET),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exporter.bundle.dashboards.board import Place, Row
-from exporter.bundle.dashboards.palette import BLUE, DASHED, ENCRYPTED, GREY, LIMIT, ORANGE, PLAIN, PURPLE
+from exporter.bundle.dashboards.palette import BLUE, DASHED, ENCRYPTED, GREY, LIMIT, ORANGE, PLAIN, PURPLE, REASONS
 from exporter.bundle.dashboards.panels import LAST, Query, Style, timeseries
 from exporter.bundle.dashboards.queries import RATE, TARGET
 
@@ -52,7 +52,6 @@ CANARIES = Row(
                     Style("bytes_written", PURPLE),
                     Style("sessions", GREY, {"lineStyle": DASHED}),
                 ],
-                calcs=LAST,
             ),
         ),
         Place(
@@ -76,12 +75,13 @@ CANARIES = Row(
         ),
         Place(
             53,
-            8,
+            6,
             8,
             timeseries(
                 "Canary queries",
-                "Canary queries in a second, failed ones included, of both twins together.",
-                "A steady rate is right. It falls when budgets are used up or the database does not answer.",
+                "Canary queries in a second, failed ones included.",
+                "A steady rate is right, the same for both twins. It falls when budgets are used up or the database does not"
+                " answer.",
                 [Query(f"sum by (variant) (rate(tde_canary_runs_total{{{TARGET}}}[{RATE}]))", "{{variant}}")],
                 "cps",
                 none="no queries",
@@ -92,46 +92,65 @@ CANARIES = Row(
         ),
         Place(
             54,
-            8,
+            6,
             8,
             timeseries(
-                "Canary queries that failed, by reason",
-                "Failed canary queries in a second on either twin; and whether the encrypted twin alone fails.",
-                "Failures on both twins: the database. On the encrypted one alone: its key, most likely.",
+                "Failed queries by twin",
+                "Canary queries in a minute that failed, on either twin.",
+                "Failures on both twins: the database. On the encrypted one alone: its key, most likely; Pairs, below, says so.",
                 [
                     Query(
-                        f"sum by (variant, reason) (rate(tde_canary_run_failures_total{{{TARGET}}}[{RATE}]))",
-                        "{{variant}} {{reason}}",
-                    ),
-                    Query(f"max(tde_canary_encrypted_failing{{{TARGET}}})", "encrypted alone fails"),
+                        f"sum by (variant) (rate(tde_canary_run_failures_total{{{TARGET}}}[{RATE}])) * 60",
+                        "{{variant}}",
+                    )
                 ],
-                "cps",
-                none="no failures counted",
+                "cpm",
+                none="no queries",
                 low=0,
-                styles=[
-                    Style("/^encrypted/", ENCRYPTED),
-                    Style("/^plain/", PLAIN, {"lineStyle": DASHED}),
-                    Style("encrypted alone fails", LIMIT, {"lineWidth": 4, "unit": "none"}),
+                shown=(None, 1),
+                bars=True,
+                styles=[Style("encrypted", ENCRYPTED), Style("plain", PLAIN)],
+            ),
+        ),
+        Place(
+            56,
+            6,
+            8,
+            timeseries(
+                "Failed queries by reason",
+                "Canary queries in a minute that failed on any twin, by reason.",
+                "keystore: the key cannot be had. permission: a grant is missing. timeout: slower than the hard deadline.",
+                [
+                    Query(
+                        f"sum by (reason) (rate(tde_canary_run_failures_total{{{TARGET}}}[{RATE}])) * 60", "{{reason}}"
+                    )
                 ],
+                "cpm",
+                none="no queries",
+                low=0,
+                shown=(None, 1),
+                bars=True,
+                styles=[Style(reason, colour) for reason, colour in REASONS.items()],
             ),
         ),
         Place(
             55,
-            8,
+            6,
             8,
             timeseries(
-                "Sessions opened, lost and refused",
-                "Sessions opened in a second, those that could not be opened or were lost, and ticks that were dropped because"
-                " the exporter itself was in the way.",
-                "Opened sessions belong to starts and reconnects: near 0 is right. For reasons see Exporter health.",
+                "Sessions and dropped ticks",
+                "Sessions opened, and lost or refused, in a minute; ticks dropped because the exporter itself was in the way.",
+                "Opened sessions belong to starts and reconnects: few are right. For reasons see Exporter health.",
                 [
-                    Query(f"sum(rate(tde_target_connects_total{{{TARGET}}}[{RATE}]))", "opened"),
-                    Query(f"sum(rate(tde_target_connection_errors_total{{{TARGET}}}[{RATE}]))", "failed"),
-                    Query(f"sum(rate(tde_canary_contended_total{{{TARGET}}}[{RATE}]))", "ticks dropped"),
+                    Query(f"sum(rate(tde_target_connects_total{{{TARGET}}}[{RATE}])) * 60", "opened"),
+                    Query(f"sum(rate(tde_target_connection_errors_total{{{TARGET}}}[{RATE}])) * 60", "failed"),
+                    Query(f"sum(rate(tde_canary_contended_total{{{TARGET}}}[{RATE}])) * 60", "ticks dropped"),
                 ],
-                "cps",
+                "cpm",
                 none="not known",
                 low=0,
+                shown=(None, 1),
+                bars=True,
                 styles=[Style("opened", BLUE), Style("failed", LIMIT), Style("ticks dropped", GREY)],
             ),
         ),

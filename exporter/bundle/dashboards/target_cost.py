@@ -41,22 +41,22 @@ def _all_operations() -> Panel:
         f"max by (operation) (tde_canary_blind{{{PAIR}}})",
     ]
     columns = [
-        Column("operation", "Operation", 140, grows=True, link=_same_with_operation()),
+        Column("operation", "Operation", 130, link=_same_with_operation()),
         Column("Value #A", "Verdict", 140, "none", words=VERDICTS),
-        Column("Value #B", "P50", 70, "percentunit", 1),
-        Column("Value #C", "P$percentile", 70, "percentunit", 1),
-        Column("Value #D", "At least", 80, "percentunit", 1),
-        Column("Value #E", "At most", 80, "percentunit", 1),
-        Column("Value #F", "CPU", 70, "percentunit", 1),
-        Column("Value #G", "Samples", 85, "none", 0),
-        Column("Value #H", "Storage", 80, "percentunit", 0),
-        Column("Value #L", "Decrypted", 95, "none", words=SEEN, plain=True),
-        Column("Value #I", "Tier", 120, "none", words=TIERS, plain=True),
-        Column("Value #J", "Sampling", 95, "none", words=BOOSTS, plain=True),
-        Column("Value #K", "Order bias", 95, "percentunit", 1),
+        Column("Value #B", "P50", 65, "percentunit", 1),
+        Column("Value #C", "Overhead", 85, "percentunit", 1),
+        Column("Value #D", "At least", 75, "percentunit", 1),
+        Column("Value #E", "At most", 75, "percentunit", 1),
+        Column("Value #F", "CPU", 65, "percentunit", 1),
+        Column("Value #G", "Samples", 75, "none", 0),
+        Column("Value #H", "Storage", 70, "percentunit", 0),
+        Column("Value #L", "Decrypted", 90, "none", words=SEEN, plain=True),
+        Column("Value #I", "Tier", 115, "none", words=TIERS, plain=True),
+        Column("Value #J", "Sampling", 80, "none", words=BOOSTS, plain=True),
+        Column("Value #K", "Order bias", 85, "percentunit", 1),
     ]
     return table(
-        "All operations of the pair",
+        "All operations of the pair at P$percentile",
         "Each canary operation with its verdict, its overhead at P50 and at the selected percentile with bounds, its CPU"
         " overhead, and what it rests on. Click an operation to select it.",
         "Storage: share of the encrypted runs that had to read. Decrypted: whether any went through the cipher. Tier says what can be decided at this rate. Boosted:"
@@ -119,7 +119,6 @@ def _evidence() -> Panel:
             Style("/suffices$/", properties={"lineStyle": DASHED, "lineWidth": 1}),
             Style("breach lasts", LIMIT, {"lineWidth": 6}),
         ],
-        calcs=LAST,
     )
 
 
@@ -145,6 +144,7 @@ COST = Row(
                 "percentunit",
                 none="not enough samples",
                 limit=BUDGET,
+                shown=(0, BUDGET * 1.2),
                 styles=band("overhead"),
                 calcs=LAST,
             ),
@@ -223,6 +223,7 @@ COST = Row(
                 "percentunit",
                 none="CPU not known",
                 limit=BUDGET,
+                shown=(0, BUDGET * 1.2),
                 styles=band("CPU overhead"),
                 calcs=LAST,
             ),

@@ -7,24 +7,18 @@ from exporter.bundle.dashboards.limits import KEY_DAYS, KEY_DAYS_SOON
 from exporter.bundle.dashboards.palette import (
     BAD,
     BLUE,
-    DOUBT,
     GOOD,
     GREY,
     KEYSTORES,
     OBJECTS,
     ORANGE,
     VERMILION,
+    YES_OR_NO,
     Word,
     steps,
 )
 from exporter.bundle.dashboards.panels import LAST, Column, Panel, Query, Style, stat, table, timeline, timeseries
 from exporter.bundle.dashboards.queries import TARGET, coverage, keystore
-
-BACKUPS = (Word("", 1, "YES", GOOD), Word("", 0, "NO", BAD))
-
-
-ACCELERATION = (Word("", 1, "YES", GOOD), Word("", 0, "NO", DOUBT))
-
 
 MOVING = (Word("", 1, "STALLED", BAD), Word("", 0, "NO", GOOD))
 
@@ -47,7 +41,7 @@ def _kinds() -> Panel:
             f"max by (kind) (tde_unprotected_dependents{{{TARGET}}})",
         ],
         [
-            Column("kind", "Kind", 110, grows=True),
+            Column("kind", "Kind", 110),
             Column("Value #A", "Encrypted", 85, "none", 0),
             Column("Value #B", "Plain", 65, "none", 0),
             Column("Value #C", "Pending", 75, "none", 0),
@@ -55,6 +49,7 @@ def _kinds() -> Panel:
             Column("Value #E", "Encrypted size", 120, "bytes", 1),
             Column("Value #F", "In the clear", 100, "none", 0),
         ],
+        across=15,
         order=("Encrypted", True),
     )
 
@@ -65,7 +60,8 @@ def _algorithms() -> Panel:
         "How many objects are encrypted with which algorithm.",
         "More than one: a conversion is not complete, or a default was changed meanwhile.",
         [f"max by (algorithm) (tde_algorithm_objects{{{TARGET}}})"],
-        [Column("algorithm", "Algorithm", 120, grows=True), Column("Value", "Objects", 90, "none", 0)],
+        [Column("algorithm", "Algorithm", 120), Column("Value", "Objects", 90, "none", 0)],
+        across=9,
         order=("Objects", True),
     )
 
@@ -113,7 +109,7 @@ KEYS = Row(
             4,
             4,
             stat(
-                "Age of the master key",
+                "Master key age",
                 "Days since the oldest active master key was activated.",
                 "Orange from 330 days, vermilion from 365: time to rotate, if your policy is a year.",
                 [
@@ -133,12 +129,12 @@ KEYS = Row(
             4,
             4,
             stat(
-                "Master key backed up",
+                "Key backed up",
                 "Whether the active master key was backed up since it was made, as the database knows.",
                 "NO: losing the keystore now would lose the data.",
                 [Query(f"min(tde_master_key_backed_up{{{TARGET}}})", "backed up")],
                 "none",
-                words=BACKUPS,
+                words=YES_OR_NO,
                 none="not told by this engine",
             ),
         ),
@@ -157,17 +153,17 @@ KEYS = Row(
             ),
         ),
         Place(
-            65,
+            74,
             4,
             4,
             stat(
-                "AES in the processor",
-                "Whether the processors of the database's host have instructions for AES.",
-                "NO: encryption costs several times as much; on virtual machines the type of processor may hide them.",
-                [Query(f"min(tde_host_aes_acceleration{{{TARGET}}})", "AES")],
+                "Conversion stalled",
+                "Whether objects are pending or in progress and nothing has moved for an hour.",
+                "STALLED: threads are off, suspended or wait; the database's own view of the conversion says which.",
+                [Query(f"max(tde_conversion_stalled{{{TARGET}}})", "conversion")],
                 "none",
-                words=ACCELERATION,
-                none="not known for this host",
+                words=MOVING,
+                none="no inventory",
             ),
         ),
         Place(
@@ -220,21 +216,7 @@ KEYS = Row(
                 calcs=LAST,
             ),
         ),
-        Place(69, 14, 7, _kinds()),
-        Place(70, 5, 7, _algorithms()),
-        Place(
-            74,
-            5,
-            7,
-            stat(
-                "Conversion stalled",
-                "Whether objects are pending or in progress and nothing has moved for an hour.",
-                "STALLED: threads are off, suspended or wait; the database's own view of the conversion says which.",
-                [Query(f"max(tde_conversion_stalled{{{TARGET}}})", "conversion")],
-                "none",
-                words=MOVING,
-                none="no inventory",
-            ),
-        ),
+        Place(69, 15, 7, _kinds()),
+        Place(70, 9, 7, _algorithms()),
     ),
 )

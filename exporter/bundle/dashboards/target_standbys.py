@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from exporter.bundle.dashboards.board import Place, Row
 from exporter.bundle.dashboards.limits import LAG_SECONDS
-from exporter.bundle.dashboards.palette import BAD, BLUE, DASHED, DOTTED, GOOD, GREY, LIMIT, ORANGE, Word
+from exporter.bundle.dashboards.palette import (
+    BAD,
+    BLUE,
+    DASHED,
+    DOTTED,
+    DOUBT,
+    GREY,
+    LIMIT,
+    ORANGE,
+    TRANSPARENT,
+    YES_OR_NO,
+    Word,
+    quiet,
+)
 from exporter.bundle.dashboards.panels import LAST, Column, Panel, Query, Style, table, timeseries
 from exporter.bundle.dashboards.queries import TARGET, lag
 
-RUNNING = (Word("", 1, "YES", GOOD), Word("", 0, "NO", BAD))
+RUNNING = quiet(YES_OR_NO)
+FAILING = (Word("", 1, "FAILS", BAD), Word("", 0, "works", TRANSPARENT))
+ACCELERATION = (Word("", 1, "YES", TRANSPARENT), Word("", 0, "NO", DOUBT))
 
 
 _EACH = "standby, channel"
@@ -22,24 +37,25 @@ def _standby_table() -> Panel:
         return f'max by ({_EACH}) (tde_standby_lag_seconds{{{TARGET},kind="{kind}"}})'
 
     columns = [
-        Column("standby", "Standby", 110, grows=True),
+        Column("standby", "Standby", 110),
         Column("channel", "Channel", 90),
         Column("Value #A", "Configured", 95, "none", words=RUNNING),
-        Column("Value #B", "Primary can send", 130, "none", words=RUNNING),
-        Column("Value #C", "Receives", 90, "none", words=RUNNING),
-        Column("Value #D", "Applies", 90, "none", words=RUNNING),
-        Column("Value #E", "Has all keys", 105, "none", words=RUNNING),
-        Column("Value #F", "Transport", 95, "s", 1),
+        Column("Value #B", "Can send", 85, "none", words=RUNNING),
+        Column("Value #C", "Receives", 85, "none", words=RUNNING),
+        Column("Value #D", "Applies", 85, "none", words=RUNNING),
+        Column("Value #E", "Has all keys", 100, "none", words=RUNNING),
+        Column("Value #F", "Transport", 90, "s", 1),
         Column("Value #G", "Apply", 85, "s", 1),
-        Column("Value #H", "Heartbeat", 95, "s", 1),
-        Column("Value #I", "Delay on purpose", 130, "s", 0),
-        Column("Value #J", "Clock ahead", 105, "s", 1),
+        Column("Value #H", "Heartbeat", 90, "s", 1),
+        Column("Value #I", "Delay set", 90, "s", 0),
+        Column("Value #J", "Clock ahead", 100, "s", 1),
     ]
     return table(
         "Each standby",
         "Each standby, and each replication channel where there are several: does it receive, apply and hold the keys; how"
         " far is it behind.",
-        "Has all keys NO: it cannot apply, or cannot be read after a switchover. Clock ahead is no lag. – is unknown or not"
+        "Can send NO: the primary's way to it is in error or switched off. Has all keys NO: it cannot apply, or cannot be"
+        " read after a switchover. Delay set: on purpose. Clock ahead is no lag. – is unknown or not"
         " told by this engine.",
         [
             f"max by ({_EACH}) (tde_standby_lag_known{{{TARGET}}}) * 0"
@@ -121,21 +137,26 @@ STANDBY = Row(
 def _pair_facts() -> Panel:
     labels = "pair, scope, phase, algorithm, clock, cpu_source, decrypt_source, shared_costs"
     columns = [
-        Column("pair", "Pair", 110, grows=True),
+        Column("pair", "Pair", 110),
         Column("Value #B", "Valid", 80, "none", words=RUNNING),
-        Column("scope", "Scope", 120),
+        Column("Value #C", "Encrypted side", 120, "none", words=FAILING),
+        Column("scope", "Scope", 100),
         Column("phase", "Phase", 100),
-        Column("algorithm", "Algorithm", 130),
+        Column("algorithm", "Algorithm", 110),
         Column("clock", "Clock", 90),
-        Column("cpu_source", "CPU from", 130),
-        Column("decrypt_source", "Decrypts from", 130),
-        Column("shared_costs", "Costs that the plain twin pays as well", 280),
+        Column("cpu_source", "CPU from", 110),
+        Column("decrypt_source", "Decrypts from", 120),
+        Column("shared_costs", "Costs that the plain twin pays as well", 260),
     ]
     return table(
         "Pairs",
         "What verification found: what is encrypted and how, which clock decides, where CPU and decrypts come from.",
-        "Costs that the plain twin pays as well (redo, temporary files) are in both latencies and so not in the overhead.",
-        [f"max by ({labels}) (tde_pair_info{{{TARGET}}})", f"max by (pair) (tde_pair_valid{{{TARGET}}})"],
+        "Encrypted side FAILS: its queries fail while those of the plain twin work. Costs that the plain twin pays as well (redo, temporary files) are in both latencies and so not in the overhead.",
+        [
+            f"max by ({labels}) (tde_pair_info{{{TARGET}}})",
+            f"max by (pair) (tde_pair_valid{{{TARGET}}})",
+            f"max by (pair) (tde_canary_encrypted_failing{{{TARGET}}})",
+        ],
         columns,
         order=("Pair", False),
         hidden=["Value #A"],
@@ -147,18 +168,25 @@ def _target_facts() -> Panel:
     return table(
         "Database",
         "Facts about the database, found at the last connect.",
-        "The role changes with a switchover, the version with an upgrade: both open a new epoch of the statistics.",
-        [f"max by ({labels}) (tde_target_info{{{TARGET}}})", f"max by (target) (tde_target_up{{{TARGET}}})"],
+        "The role changes with a switchover, the version with an upgrade: both open a new epoch of the statistics. AES NO: the"
+        " processors have no instructions for it, and encryption costs several times as much.",
         [
-            Column("target", "Target", 110, grows=True),
-            Column("Value #B", "Up", 55, "none", words=RUNNING),
-            Column("engine", "Engine", 75),
-            Column("flavor", "Flavor", 90),
-            Column("version", "Version", 110),
-            Column("role", "Role", 85),
-            Column("open_mode", "Open mode", 95),
-            Column("edition", "Edition", 85),
+            f"max by ({labels}) (tde_target_info{{{TARGET}}})",
+            f"max by (target) (tde_target_up{{{TARGET}}})",
+            f"min by (target) (tde_host_aes_acceleration{{{TARGET}}})",
         ],
+        [
+            Column("target", "Target", 100),
+            Column("Value #B", "Up", 55, "none", words=RUNNING),
+            Column("engine", "Engine", 70),
+            Column("flavor", "Flavor", 90),
+            Column("version", "Version", 85),
+            Column("role", "Role", 75),
+            Column("open_mode", "Open mode", 95),
+            Column("edition", "Edition", 75),
+            Column("Value #C", "AES", 55, "none", words=ACCELERATION),
+        ],
+        across=14,
         hidden=["Value #A"],
     )
 
@@ -174,13 +202,14 @@ def _keystore_facts() -> Panel:
             f"max by (keystore) (tde_keys_in_use{{{TARGET}}})",
         ],
         [
-            Column("keystore", "Keystore", 100, grows=True),
+            Column("keystore", "Keystore", 100),
             Column("type", "Type", 65),
             Column("mode", "Mode", 85),
-            Column("raw", "The engine's word", 130),
+            Column("raw", "Its own word", 100),
             Column("seen_from", "Seen from", 80),
             Column("Value #B", "Keys", 50, "none", 0),
         ],
+        across=10,
         hidden=["Value #A"],
     )
 

@@ -22,10 +22,11 @@ def _facts() -> Panel:
             f"max by (variant) (tde_pair_rows_per_block{{{PAIR}}})",
         ],
         [
-            Column("variant", "Twin", 100, grows=True),
-            Column("Value #A", "Rows", 120, "short", 1),
+            Column("variant", "Twin", 100),
+            Column("Value #A", "Rows", 120, "locale", 0),
             Column("Value #B", "Rows in a block", 140, "none", 1),
         ],
+        across=8,
     )
 
 
@@ -130,7 +131,6 @@ CIPHER = Row(
                     Style("/^plain/", PLAIN),
                     Style("/encrypts$/", properties={"lineStyle": DASHED}),
                 ],
-                calcs=LAST,
             ),
         ),
         Place(

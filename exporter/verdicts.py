@@ -28,8 +28,9 @@ SHARE = 100.0
 """States are written at most that part of the time: with a thousand series they are a MiB, and take half a second."""
 HOUR_SECONDS, DAY_SECONDS = 3900.0, 26 * 3600.0
 """What the windows of an hour, and those of a day, are filled with at the start."""
-STEP_SECONDS = 0.5
-"""What one step may spend on filling days, and on dating breaches, give or take one block or breach."""
+START_SECONDS, STEP_SECONDS = 1.0, 0.2
+"""What the start, and one step, may spend on filling days, give or take one block: a day of a series takes a tenth of a
+second. The same holds for dating breaches."""
 REVISED_SECONDS = 2400.0
 """A breach is dated when it begins and once more after that time: a split leaves half an hour on either side, and
 what doubles the cost is found sooner."""
@@ -65,7 +66,7 @@ class Verdicts:
         for key, block in self._history.load_blocks(now - HOUR_SECONDS):
             self._ledger.restore(key, block)
         self._older = self._history.load_blocks(now - DAY_SECONDS, now - HOUR_SECONDS)
-        self._fill_days()
+        self._fill_days(START_SECONDS)
 
     def _restore_states(self) -> None:
         wandering = self._history.records.states(WANDERING)
@@ -93,11 +94,11 @@ class Verdicts:
         about = {"target": place.target, "pair": place.pair, "operation": place.operation}
         log.warning("the %s of a series is left out: %s", what, error, extra=about)
 
-    def _fill_days(self) -> None:
+    def _fill_days(self, seconds: float = STEP_SECONDS) -> None:
         begun = self._clock.monotonic()
         for key, block in self._older:
             self._ledger.restore(key, block)
-            if self._clock.monotonic() - begun > STEP_SECONDS:
+            if self._clock.monotonic() - begun > seconds:
                 return
         self._older = iter(())
 
@@ -178,7 +179,10 @@ class Verdicts:
             self._failed(error)
             return None
         events = [self._clock.steady_at(event.at) for event in self._ledger.events(key.target)]
-        onset = find_onset(blocks, change.ratio, events, BLOCK)
+        # What an event opened an epoch for may be what costs more: then all of the newest epoch does.
+        newest = [block for block in blocks if block.epoch == blocks[-1].epoch]
+        found = (find_onset(part, change.ratio, events, BLOCK) for part in (newest, blocks))
+        onset = next((one for one in found if one is not None), None)
         if onset is None:
             return None
         # A block is known by its start, and what it holds may have begun anywhere in it.
@@ -187,11 +191,10 @@ class Verdicts:
         return dated
 
     def _last_day(self, key: SeriesKey, at: float) -> list[Block]:
-        """The closed blocks of the newest epoch, of the day before `at` and since; as long as the history has them."""
+        """The closed blocks of the day before `at` and since, as far as the history has them."""
         since, now = at - DAY_SECONDS + 7200.0, self._clock.steady()
         stretches = self._history.load_span(since, now, key.target, key.pair)
-        blocks = [found.block for of, found in stretches if of == key and found.seconds == BLOCK]
-        return [block for block in blocks if block.epoch == blocks[-1].epoch]
+        return [found.block for of, found in stretches if of == key and found.seconds == BLOCK]
 
     def _tell(self, change: Change, dated: Dated | None) -> None:
         onset = None if dated is None else self._clock.wall_at(dated.onset)

@@ -19,8 +19,8 @@ from exporter.domain.events import Event, EventKind, Origin
 from exporter.domain.model import Operation, PairFacts, Phase, Slot, TwinFacts
 from exporter.engines.fake.settings import Target
 from exporter.history.store import History
-from exporter.probing.messages import PairChecked, StateRead, TargetReached, TickDone, ToParent
-from tests.exposition.stages import FACTS, Stage, burst
+from exporter.probing.messages import ActivityRead, PairChecked, StateRead, TargetReached, TickDone, ToParent
+from tests.exposition.stages import ACTIVITY, FACTS, Stage, burst
 
 PAIR = "main"
 
@@ -338,3 +338,25 @@ def test_garbage_of_a_driver_makes_no_event(live: Lives) -> None:
     run.chronicle.step()
     assert run.events() == []
     assert run.failures == []
+
+
+def test_after_a_restart_of_the_database_its_caches_are_cold(live: Lives) -> None:
+    run = live()
+    run.check(twins(a=True))
+    run.facts = twins(a=True)
+    run.measure(5)
+    run.hear(ActivityRead("orders", ACTIVITY))
+    run.hear(ActivityRead("orders", replace(ACTIVITY, reads=1, cpu_seconds=0.1, decrypts=1, encrypts=1)))
+    assert [event.kind for event in run.stage.view.events] == [EventKind.RESTART]
+    run.measure(1)
+    assert run.value("tde_overhead_state", state="held") == 1
+
+    run.save()
+    second = live()
+    for key, state in run.ledger.states():
+        second.ledger.restore_state(key, state)
+    second.facts = twins(a=True)
+    second.measure(20)
+    assert second.value("tde_overhead_state", state="held") == 1
+    second.measure(15)
+    assert second.value("tde_overhead_state", state="warming") == 1

@@ -287,7 +287,7 @@ def colours(dashboard: Dashboard) -> Iterator[str]:
             f"{panel['title']}: colour {each!r}" for each in named if isinstance(each, str) and each not in known
         )
         modes = {each.get("mode") for each in named if isinstance(each, Mapping)}
-        if modes - {"fixed", "thresholds", "shades"}:
+        if modes - {"fixed", "thresholds", "continuous-YlBl"}:
             yield f"{panel['title']}: colours by {modes}"
     for each in dashboard["annotations"]["list"]:
         if each["iconColor"] not in known:

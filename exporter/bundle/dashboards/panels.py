@@ -179,14 +179,14 @@ def timeseries(
     """Lines over time. `limit` is drawn dashed.
 
     Series without a style of their own are blue, or, when `marked`, vermilion while their last value reaches the limit.
-    `legend` `right` is a table beside the graph, for many series, which then have colours by their names: the same in all
-    such panels. `low` and `high` bound the axis; `shown` is what it shows at least. `steps_of` draws values that jump,
-    `bars` single events.
+    `legend` `right` is a table beside the graph, for many series, which then are blue where their last value is high and
+    yellow where it is low: told apart by all eyes. `low` and `high` bound the axis; `shown` is what it shows at least.
+    `steps_of` draws values that jump, `bars` single events.
     """
     thresholds = steps(BLUE if marked else TRANSPARENT, *([(limit, LIMIT)] if limit is not None else []))
     colour = {"mode": "fixed", "fixedColor": BLUE}
     if legend == "right":
-        colour = {"mode": "palette-classic-by-name"}
+        colour = {"mode": "continuous-YlBl", "seriesBy": "last"}
     if marked:
         colour = {"mode": "thresholds", "seriesBy": "last"}
     defaults: dict[str, Any] = {

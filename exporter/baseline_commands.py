@@ -149,4 +149,4 @@ def _certificates(baseline: PairBaseline) -> list[str]:
     if not baseline.plain:
         return []
     judged = [(operation, certify(series)) for operation, series in baseline.series.items()]
-    return [f"{operation.value}: {found.word.value.replace('_', ' ')}: {found.reason}" for operation, found in judged]
+    return [f"{operation.value}: {found.word.words}: {found.reason}" for operation, found in judged]

@@ -112,7 +112,8 @@ class Verdicts:
             if change.begun:
                 self._undated.append(change)
             else:
-                log.info("no longer over budget: %s", exceeded(change.name), extra=_about(change))
+                ended = "no longer asked" if change.dropped else "no longer over budget"
+                log.info("%s: %s", ended, exceeded(change.name), extra=_about(change))
         try:
             if self._date() or changes or self._clock.monotonic() >= self._due:
                 self._write()

@@ -138,6 +138,7 @@ class Ledger:
         with self._lock:
             if book := self._books.get(target):
                 book.baselines.set_baselines(baselines)
+                self._refer(book)
 
     def hold_off(self, target: str, at: float) -> None:
         """A database was restarted, or another one took over, at `at` (Unix time): its caches are cold."""
@@ -246,6 +247,7 @@ class Ledger:
                 name = message.facts.pair
                 if (certifying := book.found_certifying(name)) is not None:
                     self._statistics.certifying(book.settings.name, name, certifying)
+                self._refer(book)
             case StateRead():
                 book.state_read(message, now)
             case ActivityRead():
@@ -264,6 +266,11 @@ class Ledger:
                 self._snapshots[snapshot.target] = book.snapshot_done(snapshot)
             case _:
                 raise TypeError(f"a probe process does not say {type(message).__name__}")
+
+    def _refer(self, book: TargetBook) -> None:
+        """Baselines came or went, or the twins changed places: what each series is held against."""
+        for key, ratios in book.references():
+            self._statistics.set_references(key, ratios)
 
     def _plans(self) -> dict[SeriesKey, Plan]:
         with self._lock:

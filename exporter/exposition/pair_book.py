@@ -60,6 +60,11 @@ class PairBook:
     # -- what is known -----------------------------------------------------------------------------------
 
     @property
+    def facts(self) -> PairFacts | None:
+        """What the last verification found, however long ago."""
+        return None if self._checked is None else self._checked[0]
+
+    @property
     def valid(self) -> bool:
         """Whether the last verification found it valid."""
         return self._checked is not None and self._checked[0].valid

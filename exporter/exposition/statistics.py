@@ -71,10 +71,9 @@ class Statistics:
                 book.hold_off(at)
 
     def set_references(self, key: SeriesKey, ratios: Mapping[int, Ratio] | None) -> None:
-        """What the twins of a series differed by before encryption, by percentile; None where nobody knows."""
-        with self._lock:
-            if book := self._books.get(key):
-                book.refer(ratios)
+        """What the twins of a series differed by in the baseline, by percentile; None where there is none. Waits for nobody."""
+        if book := self._books.get(key):
+            book.refer(ratios, self._clock.steady())
 
     def restore(self, key: SeriesKey, block: Block) -> None:
         """Take a block of the last day that an earlier process wrote down; one that cannot be true is left out."""

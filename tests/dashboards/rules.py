@@ -287,7 +287,7 @@ def colours(dashboard: Dashboard) -> Iterator[str]:
             f"{panel['title']}: colour {each!r}" for each in named if isinstance(each, str) and each not in known
         )
         modes = {each.get("mode") for each in named if isinstance(each, Mapping)}
-        if modes - {"fixed", "thresholds", "shades"}:
+        if modes - {"fixed", "thresholds", "continuous-YlBl"}:
             yield f"{panel['title']}: colours by {modes}"
     for each in dashboard["annotations"]["list"]:
         if each["iconColor"] not in known:
@@ -302,7 +302,7 @@ def features(dashboard: Dashboard) -> Iterator[str]:
         if panel["type"] not in PANEL_TYPES or "libraryPanel" in panel or "repeat" in panel:
             yield f"{panel['title']}: type {panel['type']}"
         for each in panel.get("transformations", []):
-            if each["id"] not in {"merge", "organize"}:
+            if each["id"] not in {"merge", "organize", "sortBy"}:
                 yield f"{panel['title']}: transformation {each['id']}"
         for one in panel["fieldConfig"]["overrides"]:
             if one["matcher"]["id"] not in {"byName", "byRegexp"}:
@@ -320,7 +320,7 @@ def tables(dashboard: Dashboard) -> Iterator[str]:
     for panel in panels(dashboard):
         if panel["type"] != "table":
             continue
-        organize = panel["transformations"][-1]["options"]
+        organize = panel["transformations"][1]["options"]
         count = len(panel["targets"])
         values = {"Value"} if count == 1 else {f"Value #{target['refId']}" for target in panel["targets"]}
         named = {*organize["renameByName"], *organize["excludeByName"]}

@@ -39,8 +39,8 @@ ELSEWHERE = "its host cannot be seen"
 
 MAY_BE_EMPTY: dict[str, dict[str, str]] = {
     "orders": {"69C": NOT_PENDING, "73I": NO_DELAY},
-    "billing": {"24C": NO_BREACH, "68A": NOTHING_MOVES, "69C": NOT_PENDING, "73I": NO_DELAY},
-    "edge": {"24C": NO_BREACH, "68A": NOTHING_MOVES, "69C": NOT_PENDING},
+    "billing": {"20D": NO_BREACH, "24C": NO_BREACH, "68A": NOTHING_MOVES, "69C": NOT_PENDING, "73I": NO_DELAY},
+    "edge": {"20D": NO_BREACH, "24C": NO_BREACH, "68A": NOTHING_MOVES, "69C": NOT_PENDING},
     "archive": {
         "14A": NO_STANDBY,
         "14B": NO_STANDBY,
@@ -49,6 +49,7 @@ MAY_BE_EMPTY: dict[str, dict[str, str]] = {
         "72B": NO_STANDBY,
         **{f"73{letter}": NO_STANDBY for letter in "ABCDEFGHIJ"},
         "24A": CERTIFYING,
+        "20D": NO_BREACH,
         "24C": NO_BREACH,
         **{f"{panel}{letter}": CERTIFYING for panel in (30, 32) for letter in "ABC"},
         **{f"{panel}{letter}": CERTIFYING for panel in (31, 45) for letter in "AB"},

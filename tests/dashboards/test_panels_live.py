@@ -59,7 +59,7 @@ MAY_BE_EMPTY = {
     },
     "tde-target": {
         **_because(EARLY, "10A", "12A", "13AB", "20ABC", "22ABCDEFJKL", "23A", "24AB", "26ABC", "30ABC", "32ABC"),
-        **_because(NO_BREACH, "24C", "80C"),
+        **_because(NO_BREACH, "20D", "24C", "80C"),
         **_because(NOT_KEPT, "31AB", "40A", "41A", "44B", "61AB", "63A", "69EF", "70A", "72B", "73BIJ", "82B"),
         **_because(ITS_HOST, "42AB", "81C"),
         **_because(QUIET, "68A", "69CD", "74A"),

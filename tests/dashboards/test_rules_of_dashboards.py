@@ -8,8 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import yaml
 
 from exporter.bundle import alerts
+from exporter.bundle.anchors import PANELS
 from exporter.bundle.dashboards import boards, palette
 from exporter.exposition.catalogue import CATALOGUE
 from tests.dashboards import promql, rules
@@ -159,17 +161,40 @@ def test_every_state_has_a_word_of_its_own() -> None:
         assert len({word.text for word in words}) == len({word.code for word in words}) == len(words)
 
 
+def metrics(text: str) -> set[str]:
+    """Names of metrics in an expression, those below recording rules included."""
+    recorded = yaml.safe_load(alerts.files()["tde-recording.yml"])
+    below = {rule["record"]: rule["expr"] for group in recorded["groups"] for rule in group["rules"]}
+    found = {name for name in re.findall(r"\b\w+\b", text) if name in CATALOGUE or name == "up"}
+    return found.union(*(metrics(expr) for name, expr in below.items() if name in text))
+
+
+ABOUT_OBJECTS = {"TDEConversionStalled", "TDEUnprotectedDependents"}
+"""Their numbers are on the dashboard of the database; they open the comparison, for an event is the cause most likely."""
+
+
+@pytest.mark.parametrize("alert", sorted(PANELS.keys() - ABOUT_OBJECTS - {"TDEWatchdog"}))
+def test_the_panel_of_an_alert_shows_what_the_alert_reads(alert: str) -> None:
+    groups = yaml.safe_load(alerts.files()["tde-alerts.yml"])["groups"]
+    rule = next(rule for group in groups for rule in group["rules"] if rule["alert"] == alert)
+    uid = re.findall(r"/d/([\w-]+)", rule["annotations"]["dashboard_url"])[0]
+    panel = next(each for each in DASHBOARDS[uid]["panels"] if each["id"] == PANELS[alert])
+    assert metrics(rule["expr"]) & metrics(" ".join(target["expr"] for target in panel["targets"]))
+
+
 def alerts_and_links() -> list[tuple[str, str]]:
     text = alerts.files()["tde-alerts.yml"]
     return re.findall(r"- alert: (\w+)$.*?dashboard_url: '([^']+)'", text, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize(("alert", "address"), alerts_and_links())
-def test_an_alert_opens_a_dashboard_with_variables_that_it_has(alert: str, address: str) -> None:
+def test_an_alert_opens_a_dashboard_with_its_variables_and_a_panel_for_its_reason(alert: str, address: str) -> None:
     match = re.fullmatch(r"/d/([\w-]+)(?:\?(.*))?", address)
     assert match is not None, alert
     dashboard = DASHBOARDS[match[1]]
     named = {each["name"] for each in dashboard["templating"]["list"]}
     assert {*re.findall(r"var-(\w+)=", match[2] or "")} <= named
-    for panel in re.findall(r"viewPanel=(?:panel-)?(\d+)", match[2] or ""):
-        assert int(panel) in [each["id"] for each in dashboard["panels"]]
+    panel = next(each for each in dashboard["panels"] if each["id"] == PANELS[alert])
+    assert panel["type"] != "row"
+    for linked in re.findall(r"viewPanel=(?:panel-)?(\d+)", match[2] or ""):
+        assert int(linked) == PANELS[alert]

@@ -96,14 +96,16 @@ async function draw(browser, base, uid, model, look) {
   });
   if (vision) await page.emulateVisionDeficiency(vision);
   const bottom = Math.max(...model.panels.map(({ gridPos }) => gridPos.y + gridPos.h));
-  // A row of Grafana's grid is 30 pixels and a gap of 8; above it are the title and the controls.
-  const height = 38 * bottom + 160;
+  // A row of Grafana's grid is 30 pixels and a gap of 8; above it are the title and the controls, in lines that depend
+  // on the width.
+  const height = 38 * bottom + 300;
   await page.setViewport({ width: Number(width), height });
   await page.goto(addressOf(base, uid, model, theme), { waitUntil: 'load' });
   const state = await settled(page);
   const file = path.join(given.out, `${uid}-${look}.png`);
+  const lowest = await page.evaluate(() => Math.max(...[...document.querySelectorAll('section')].map((one) => one.getBoundingClientRect().bottom)));
   const [top, end] = (given.part ?? `0-${height}`).split('-').map(Number);
-  const clip = { x: 0, y: top, width: Number(width), height: Math.min(end, height) - top };
+  const clip = { x: 0, y: top, width: Number(width), height: Math.min(end, Math.ceil(lowest) + 16) - top };
   await page.screenshot({ path: file, clip, captureBeyondViewport: false });
   const tooWide = await page.evaluate(cut);
   await page.close();

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from exporter.bundle.dashboards.board import Board, Place, Row, asked, chosen
 from exporter.bundle.dashboards.enablement_around import BEFORE, DATABASE
 from exporter.bundle.dashboards.limits import BUDGET
@@ -203,11 +205,26 @@ COMPARED = Row(
 )
 
 
+def _newest(name: str, label: str, expr: str, picked: str) -> dict[str, Any]:
+    """A variable of what `expr` yields, the largest value first; `picked` finds its values in the series."""
+    return asked(name, label, f"query_result(sort_desc({expr}))", regex=f"/{picked}/", ordered=False)
+
+
 def enablement() -> Board:
     """One database before and after an event."""
-    # The largest change first; of those without one that can be told, any.
+    happened = f'tde_event_timestamp_seconds{{{TARGET},kind="$kind"}}'
+    # Alerts open this dashboard for any database and operation, so all are offered: what has something to compare comes first.
+    targets = (
+        'max by (target) (tde_event_timestamp_seconds{job=~"$job",kind="$kind"})'
+        ' or max by (target) (tde_target_up{job=~"$job"}) * 0'
+    )
+    # Without any event a moment long ago: queries for it are sound, and yield nothing.
+    events = f"round(max by (event) ({happened})) or (vector(0) unless on () {happened})"
+    pairs = (
+        f"max by (pair) (tde_baseline_timestamp_seconds{{{TARGET}}}) or max by (pair) (tde_canary_tier{{{TARGET}}}) * 0"
+    )
     changed = f'max by (operation) (tde_baseline_overhead_ratio{{{PAIR},percentile="$percentile",window="1h"}})'
-    event = f'tde_event_timestamp_seconds{{{TARGET},kind="$kind"}}'
+    operations = f"{changed} or max by (operation) (tde_canary_tier{{{PAIR}}}) * 0"
     return Board(
         "tde-enablement",
         "TDE / Enablement comparison",
@@ -215,23 +232,11 @@ def enablement() -> Board:
         [
             JOB,
             chosen("kind", "Event", KINDS),
-            asked("target", "Target", 'label_values(tde_event_timestamp_seconds{job=~"$job",kind="$kind"}, target)'),
-            asked(
-                "event",
-                "At (Unix time)",
-                f"query_result(sort_desc(round(max by (event) ({event}))))",
-                regex=r"/ (\d+)/",
-                ordered=False,
-            ),
-            asked("pair", "Pair", f"label_values(tde_baseline_timestamp_seconds{{{TARGET}}}, pair)"),
+            _newest("target", "Target", targets, 'target="([^"]+)"'),
+            _newest("event", "At (Unix time)", events, r" (\d+) "),
+            _newest("pair", "Pair", pairs, 'pair="([^"]+)"'),
             chosen("percentile", "Percentile", ["99", "50"]),
-            asked(
-                "operation",
-                "Operation",
-                f"query_result(sort_desc({changed} or max by (operation) (tde_baseline_latency_seconds{{{PAIR}}}) * 0))",
-                regex='/operation="([^"]+)"/',
-                ordered=False,
-            ),
+            _newest("operation", "Operation", operations, 'operation="([^"]+)"'),
             chosen("span", "Span", ["1h", "6h", "1d", "7d"]),
             chosen("compare", "Compare with", ["1d", "2h", "7d"]),
         ],

@@ -282,7 +282,7 @@ TRENDS = Row(
                 "0.5 means half a processor. Its bounds are on the page of the database.",
                 [Query(f"max by (target) (tde_encryption_cpu_cores_estimate{{{_CHOSEN}}})", "{{target}}")],
                 "none",
-                none="decrypts or their cost not known",
+                none="no decrypts, or their cost not known",
                 decimals=2,
                 low=0,
                 legend="right",

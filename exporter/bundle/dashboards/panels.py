@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from exporter.bundle.dashboards.palette import BLUE, LIMIT, TRANSPARENT, Word, mapped, steps
+from exporter.bundle.dashboards.palette import BLUE, LIMIT, SILENT, TRANSPARENT, Word, mapped, steps
 
 Panel = dict[str, Any]
 
@@ -136,7 +136,7 @@ def stat(
         "decimals": decimals,
         "noValue": none,
         "color": {"mode": "thresholds"},
-        "thresholds": thresholds or steps(BLUE),
+        "thresholds": thresholds or steps(SILENT if words else BLUE),
         "mappings": mapped(words) if words else [],
     }
     panel = _panel("stat", title, what, read, _targets([Query(q.expr, q.legend, True) for q in queries]), defaults)
@@ -179,11 +179,14 @@ def timeseries(
     """Lines over time. `limit` is drawn dashed.
 
     Series without a style of their own are blue, or, when `marked`, vermilion while their last value reaches the limit.
-    `legend` `right` is a table beside the graph, for many series, which then have shades of one colour. `low` and `high`
-    bound the axis; `shown` is what it shows at least. `steps_of` draws values that jump, `bars` single events.
+    `legend` `right` is a table beside the graph, for many series, which then are blue where their last value is high and
+    yellow where it is low: told apart by all eyes. `low` and `high` bound the axis; `shown` is what it shows at least.
+    `steps_of` draws values that jump, `bars` single events.
     """
     thresholds = steps(BLUE if marked else TRANSPARENT, *([(limit, LIMIT)] if limit is not None else []))
-    colour = {"mode": "shades" if legend == "right" else "fixed", "fixedColor": BLUE}
+    colour = {"mode": "fixed", "fixedColor": BLUE}
+    if legend == "right":
+        colour = {"mode": "continuous-YlBl", "seriesBy": "last"}
     if marked:
         colour = {"mode": "thresholds", "seriesBy": "last"}
     defaults: dict[str, Any] = {
@@ -196,13 +199,7 @@ def timeseries(
         "thresholds": thresholds,
         "mappings": [],
         "custom": {
-            "drawStyle": "bars" if bars else "line",
-            "lineInterpolation": "stepAfter" if steps_of else "linear",
-            "lineWidth": 0 if stacked else 1 if bars else 2,
-            "fillOpacity": 75 if stacked or bars else 0,
-            "showPoints": "never",
-            "spanNulls": False,
-            "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
+            **_drawing(stacked, bars, steps_of),
             "thresholdsStyle": {"mode": "off" if limit is None else "dashed"},
             **{name: at for name, at in zip(("axisSoftMin", "axisSoftMax"), shown, strict=True) if at is not None},
         },
@@ -217,6 +214,18 @@ def timeseries(
             "tooltip": {"mode": "multi", "sort": "desc" if legend == "right" else "none"},
         },
     )
+
+
+def _drawing(stacked: bool, bars: bool, steps_of: bool) -> dict[str, Any]:
+    return {
+        "drawStyle": "bars" if bars else "line",
+        "lineInterpolation": "stepAfter" if steps_of else "linear",
+        "lineWidth": 0 if stacked else 1 if bars else 2,
+        "fillOpacity": 75 if stacked or bars else 0,
+        "showPoints": "never",
+        "spanNulls": False,
+        "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
+    }
 
 
 def band(line: str, low: str = "at least", high: str = "at most", colour: str = BLUE) -> list[Style]:
@@ -273,10 +282,13 @@ def table(
             },
         },
     ]
-    sort = [] if order is None else [{"displayName": order[0], "desc": order[1]}]
+    if order is not None:
+        # Not the option of the table, which some versions forget when data comes late.
+        sort = {"id": "sortBy", "options": {"fields": {}, "sort": [{"field": order[0], "desc": order[1]}]}}
+        panel["transformations"].append(sort)
     fixed = _wide(columns, across)
     styles = [_column(column, column.name in fixed) for column in columns]
-    return _look(panel, styles, {"showHeader": True, "cellHeight": "sm", "sortBy": sort})
+    return _look(panel, styles, {"showHeader": True, "cellHeight": "sm", "sortBy": []})
 
 
 def _wide(columns: Sequence[Column], across: int) -> set[str]:
@@ -313,7 +325,7 @@ def timeline(title: str, what: str, read: str, queries: Sequence[Query], *, word
         "unit": "none",
         "noValue": none,
         "color": {"mode": "thresholds"},
-        "thresholds": steps(BLUE),
+        "thresholds": steps(SILENT),
         "mappings": mapped(words),
         "custom": {
             "lineWidth": 0,

@@ -135,17 +135,18 @@ COST = Row(
                 "Encrypted / plain - 1 at the selected percentile over the selected window; the band is its two-sided 95 %"
                 " interval, the dashed line the budget of 20 %.",
                 "Band below the line: within budget. Band above: over. Line inside the band: not decided, however close the"
-                " middle looks. A gap is a time without enough samples.",
+                " middle looks. Thick at 0: a breach lasts. A gap: too few samples.",
                 [
                     Query(f"max(tde_overhead_ratio_lower{{{_SELECTED}}}) - 1", "at least"),
                     Query(f"max(tde_overhead_ratio_upper{{{_SELECTED}}}) - 1", "at most"),
                     Query(f"max(tde_overhead_ratio{{{_SELECTED}}}) - 1", "overhead"),
+                    Query(f'max(tde_overhead_breach{{{OPERATION},percentile="$percentile"}} == 1) * 0', "breach lasts"),
                 ],
                 "percentunit",
                 none="not enough samples",
                 limit=BUDGET,
                 shown=(0, BUDGET * 1.2),
-                styles=band("overhead"),
+                styles=[*band("overhead"), Style("breach lasts", LIMIT, {"lineWidth": 6})],
                 calcs=LAST,
             ),
         ),

@@ -15,7 +15,7 @@ from tests.command_line import CommandLine
 
 FACTOR = 240.0
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-DURATION = re.compile(r"(?<![\w:"])(?:\d+(?:ms|[smhd]))+\b")
+DURATION = re.compile(r"""(?<![\w:"])(?:\d+(?:ms|[smhd]))+\b""")
 """But not in the name of a recorded series, nor the label of a window: those are about what the exporter says."""
 SHORTEST = 0.001
 

@@ -47,7 +47,7 @@ class SystemClock:
         return time.monotonic()
 
     def paced(self) -> float:
-        return time.monotonic() * self._scale.factor
+        return self.monotonic() * self._scale.factor
 
     def steady(self) -> float:
         return self._scale.steady(self._anchor + time.monotonic())

@@ -84,7 +84,7 @@ def story(databases: Databases, tmp_path_factory: pytest.TempPathFactory) -> Ite
         for name, one in zip(names, made, strict=True)
     ]
     with watched(
-        folder, settings(*targets, operations={"point_select": {"samples": 10, "timeout": "5s"}}), THRESHOLDS
+        folder, settings(*targets, operations={"point_select": {"samples": 20, "timeout": "5s"}}), THRESHOLDS
     ) as story:
         story.stack.until(lambda: story.stack.receiver.episodes("TDEWatchdog"), "the watchdog")
         for name in names:
@@ -130,7 +130,8 @@ def test_a_standby_that_was_told_to_stop_is_a_ticket(broken: Story) -> None:
 
 def test_encryption_that_was_removed_from_a_table_is_a_ticket(broken: Story) -> None:
     alert = broken.raised("TDEEncryptionCoverageLost", "altered", "tde-tickets")
-    assert re.fullmatch(r"1 \S+ objects of altered lost their encryption", alert.annotations["summary"])
+    # A table that is being rebuilt, as the encrypted twin is, counts twice for a moment.
+    assert re.fullmatch(r"[12] tablespace objects of altered lost their encryption", alert.annotations["summary"])
 
 
 def test_an_encrypted_twin_that_became_slow_is_a_ticket(broken: Story) -> None:

@@ -138,6 +138,7 @@ ANSWERS = Row(
                 [Query(standbys(TARGET), "state"), Query(f"max({lag(TARGET)})", "lag")],
                 "none",
                 words=STANDBYS,
+                worded="state",
                 none="no standby",
                 text="value",
                 styles=[

@@ -147,7 +147,6 @@ ANSWERS = Row(
                         properties={
                             "unit": "s",
                             "decimals": 1,
-                            "mappings": [],
                             "thresholds": steps(GOOD, (LAG_SECONDS, DOUBT)),
                         },
                     ),

@@ -28,11 +28,11 @@ if ! works $dest; then
         for name in iptables ip6tables; do
             ln -sf xtables-legacy-multi $dest.new/usr/sbin/$name
         done
-        mkdir -p $dest.new/client
-        printf '{"cliPluginsExtraDirs": ["%s/%s/usr/libexec/docker/cli-plugins"]}\n' "$PWD" "$dest" >$dest.new/client/config.json
         works $dest.new || { echo "The Docker Engine of Debian 13 does not run on this machine." >&2; exit 1; }
         rm -rf $dest
         mv $dest.new $dest
     fi
 fi
+mkdir -p $dest/client
+printf '{"cliPluginsExtraDirs": ["%s/%s/usr/libexec/docker/cli-plugins"]}\n' "$PWD" "$dest" >$dest/client/config.json
 echo "$PWD/$dest"

@@ -197,7 +197,12 @@ def test_operations_are_offered_with_the_worst_verdict_first(history: Stage) -> 
     dashboard = DASHBOARDS["tde-target"]
     for target, operation in (("orders", "range_select"), ("billing", "point_select"), ("edge", "insert_batch")):
         chosen = variables(dashboard, history.server, history.span, {"target": target})
-        assert (chosen["pair"], chosen["operation"]) == ("main", operation)
+        assert (chosen["pair"], chosen["operation"], chosen["percentile"]) == ("main", operation, "99")
+
+
+def test_an_operation_without_p99_is_shown_at_p50(history: Stage) -> None:
+    picked = {"target": "orders", "operation": "full_scan"}
+    assert variables(DASHBOARDS["tde-target"], history.server, history.span, picked)["percentile"] == "50"
 
 
 def test_every_kind_of_event_is_marked_at_its_time(history: Stage) -> None:

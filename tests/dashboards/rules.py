@@ -350,6 +350,14 @@ def titles(dashboard: Dashboard) -> Iterator[str]:
             yield f"{panel['title']}: longer than its panel is wide"
 
 
+def mappings(dashboard: Dashboard) -> Iterator[str]:
+    """No style takes mappings away: Grafana keeps those of the panel then, and a lag of 0 is read as a word."""
+    for panel in panels(dashboard):
+        for one in panel["fieldConfig"]["overrides"]:
+            if any(each["id"] == "mappings" and not each["value"] for each in one["properties"]):
+                yield f"{panel['title']}: {one['matcher']['options']} without mappings"
+
+
 def legends(dashboard: Dashboard) -> Iterator[str]:
     """Many series have a legend beside the graph."""
     open_ended = {"target", "standby", "object", "channel"}
@@ -399,6 +407,7 @@ RULES: tuple[Rule, ...] = (
     no_quantile_label,
     tables,
     titles,
+    mappings,
     legends,
     links,
 )

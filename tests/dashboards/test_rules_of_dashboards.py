@@ -45,7 +45,7 @@ def put(kind: str, path: str, value: object) -> Callable[[dict[str, Any]], None]
         *keys, last = path.split("/")
         for key in keys:
             place = place[int(key) if isinstance(place, list) else key]
-        place[last] = value
+        place[int(last) if isinstance(place, list) else last] = value
 
     return change
 
@@ -88,6 +88,7 @@ FAULTS: list[tuple[rules.Rule, Callable[[dict[str, Any]], None]]] = [
     (rules.features, put("", "schemaVersion", 42)),
     (rules.features, put("stat", "type", "singlestat")),
     (rules.no_quantile_label, expression(f'tde_exporter_series{{{J},quantile="0.99"}}')),
+    (rules.mappings, put("timeseries", "fieldConfig/overrides/0/properties/0", {"id": "mappings", "value": []})),
     (rules.titles, put("stat", "title", "Whether all of the exporters are up")),
     (rules.legends, put("timeseries", "targets/0/legendFormat", "{{target}}")),
 ]

@@ -41,6 +41,7 @@ class Engine:
             **os.environ,
             "PATH": f"{usr}/sbin:{usr}/bin:{os.environ['PATH']}",
             "LD_LIBRARY_PATH": f"{usr}/lib/x86_64-linux-gnu",
+            "XTABLES_LIBDIR": f"{usr}/lib/x86_64-linux-gnu/xtables",
             "DOCKER_CONFIG": str(self._programs / "client"),
             "DOCKER_HOST": self._socket,
         }

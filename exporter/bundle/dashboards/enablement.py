@@ -50,6 +50,7 @@ def _all_operations() -> Panel:
             Column("Value #H", "Verdict", 160, "none", words=VERDICTS),
         ],
         order=("Adjusted", True),
+        none="no baseline of this event, or nothing is measured yet",
     )
 
 

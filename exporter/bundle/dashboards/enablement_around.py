@@ -48,6 +48,7 @@ def _before_after() -> Panel:
         ],
         across=12,
         order=("What", False),
+        none="nothing is known of these spans",
     )
 
 

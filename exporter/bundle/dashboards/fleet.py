@@ -215,6 +215,7 @@ DATABASES = Row(
                 _QUERIES,
                 _COLUMNS,
                 order=("Worst P99", True),
+                none="no database is seen yet",
             ),
         ),
     ),

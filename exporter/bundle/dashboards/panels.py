@@ -64,7 +64,9 @@ class Column:
     link: tuple[str, str] | None = None
 
 
-_STANDARD = frozenset({"unit", "decimals", "min", "max", "mappings", "thresholds", "links", "color", "displayName"})
+_STANDARD = frozenset(
+    {"unit", "decimals", "min", "max", "mappings", "thresholds", "links", "color", "displayName", "noValue"}
+)
 
 
 def _override(style: Style) -> dict[str, Any]:
@@ -123,12 +125,14 @@ def stat(
     none: str,
     decimals: int | None = None,
     words: Sequence[Word] = (),
+    worded: str = "",
     thresholds: Mapping[str, Any] | None = None,
     text: str = "auto",
     styles: Sequence[Style] = (),
 ) -> Panel:
     """One or a few numbers. With `words` each number is shown as its word on its colour, else in a colour of `thresholds`.
 
+    `worded` is the one query that has words, where the others have none: mappings cannot be taken away by a style.
     `none` is what stands there without data; `text` is Grafana's text mode: auto, value, value_and_name, name.
     """
     defaults: dict[str, Any] = {
@@ -137,8 +141,10 @@ def stat(
         "noValue": none,
         "color": {"mode": "thresholds"},
         "thresholds": thresholds or steps(SILENT if words else BLUE),
-        "mappings": mapped(words) if words else [],
+        "mappings": mapped(words) if words and not worded else [],
     }
+    if worded:
+        styles = [Style(worded, properties={"mappings": mapped(words)}), *styles]
     panel = _panel("stat", title, what, read, _targets([Query(q.expr, q.legend, True) for q in queries]), defaults)
     return _look(
         panel,
@@ -256,11 +262,12 @@ def table(
     across: int = WIDTH,
     order: tuple[str, bool] | None = None,
     hidden: Sequence[str] = (),
-    none: str = "–",
+    none: str,
 ) -> Panel:
     """One row for each combination of labels, joined from instant `queries` by the labels that all of them have.
 
-    Columns without a `Column` are in `hidden`; `across` is the width of the panel. `order`: column, descending. `none` stands in cells without a value.
+    Columns without a `Column` are in `hidden`; `across` is the width of the panel. `order`: column, descending. `none` stands
+    there without any row; in cells without a value there is a dash.
     """
     defaults: dict[str, Any] = {
         "unit": "none",
@@ -316,7 +323,7 @@ def _column(column: Column, fixed: bool) -> Style:
         properties["cellOptions"] = {"type": "color-background", "mode": "basic"}
     if column.link is not None:
         properties["links"] = [{"title": column.link[0], "url": column.link[1], "targetBlank": False}]
-    return Style(column.name, properties=properties)
+    return Style(column.name, properties={**properties, "noValue": "–"})
 
 
 def timeline(title: str, what: str, read: str, queries: Sequence[Query], *, words: Sequence[Word], none: str) -> Panel:

@@ -65,6 +65,7 @@ def _all_operations() -> Panel:
         queries,
         columns,
         order=("Operation", False),
+        none="no operation is measured yet",
     )
 
 

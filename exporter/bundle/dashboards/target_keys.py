@@ -50,6 +50,7 @@ def _kinds() -> Panel:
             Column("Value #F", "In the clear", 100, "none", 0),
         ],
         across=15,
+        none="no objects are counted yet",
         order=("Encrypted", True),
     )
 
@@ -63,6 +64,7 @@ def _algorithms() -> Panel:
         [Column("algorithm", "Algorithm", 120), Column("Value", "Objects", 90, "none", 0)],
         across=9,
         order=("Objects", True),
+        none="nothing encrypted, or its algorithm is not told",
     )
 
 

@@ -27,6 +27,7 @@ def _facts() -> Panel:
             Column("Value #B", "Rows in a block", 140, "none", 1),
         ],
         across=8,
+        none="not known for this pair",
     )
 
 

@@ -66,7 +66,7 @@ def _against_the_twin(v: Thresholds) -> tuple[Alert, ...]:
             Severity.CRITICAL,
             "overhead",
             _breach("plain", v.overhead_ratio_critical),
-            f"Encrypted reads take more than {v.overhead_ratio_critical:.15g} times as long as plain ones: {_WHERE}",
+            f"Encrypted queries take more than {v.overhead_ratio_critical:.15g} times as long as plain ones: {_WHERE}",
             '{{ if eq $labels.percentile "50" }}Typical queries{{ else }}The slowest 1 % of queries{{ end }} of '
             f"{_WHERE}, take more than {v.overhead_ratio_critical:.15g} times as long as on the plain twin: {now}. Encryption "
             "itself hardly ever costs that much: suspect the key server or keystore, AES instructions lost after a move to "

@@ -36,13 +36,12 @@ _WAITS = ("group_wait", "group_interval", "repeat_interval")
 
 @dataclass
 class Episode:
-    """One time that an alert was raised, as its receivers heard of it."""
+    """One time that an alert was raised, as its receivers heard of it: from the first word to the word that it is over."""
 
     name: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     receivers: set[str] = field(default_factory=set)
-    heard: int = 0
     resolved: bool = False
 
     @property
@@ -60,7 +59,8 @@ class Receiver:
     """What Alertmanager calls; `/NAME` is the address of the receiver of that name."""
 
     def __init__(self) -> None:
-        self._episodes: dict[tuple[str, str], Episode] = {}
+        self._episodes: list[Episode] = []
+        self._open: dict[str, Episode] = {}
         self._lock = threading.Lock()
         receiver = self
 
@@ -82,23 +82,25 @@ class Receiver:
         """Take one notification."""
         with self._lock:
             for alert in alerts:
-                key = alert["fingerprint"], alert["startsAt"]
-                labels = dict(alert["labels"])
-                episode = self._episodes.setdefault(key, Episode(labels["alertname"], labels, alert["annotations"]))
-                episode.receivers.add(name)
                 if alert["status"] == "resolved":
-                    episode.resolved = True
-                else:
-                    # What the alert says follows the numbers while it lasts.
-                    episode.annotations = dict(alert["annotations"])
-                    episode.heard += 1
+                    if episode := self._open.pop(alert["fingerprint"], None):
+                        episode.resolved = True
+                    continue
+                if alert["fingerprint"] not in self._open:
+                    episode = Episode(alert["labels"]["alertname"], dict(alert["labels"]), {})
+                    self._open[alert["fingerprint"]] = episode
+                    self._episodes.append(episode)
+                episode = self._open[alert["fingerprint"]]
+                # What the alert says follows the numbers while it lasts.
+                episode.annotations = dict(alert["annotations"])
+                episode.receivers.add(name)
 
     def episodes(self, name: str = "", **labels: str) -> list[Episode]:
         """In the order in which they were first heard of."""
         with self._lock:
             return [
                 episode
-                for episode in self._episodes.values()
+                for episode in self._episodes
                 if name in ("", episode.name) and set(labels.items()) <= set(episode.labels.items())
             ]
 

@@ -133,7 +133,8 @@ def in_breach(world: World, operation: Operation, threshold: str) -> Values:
 
 def evidence(world: World, operation: Operation, percentile: str, threshold: str) -> Values:
     breached = in_breach(world, operation, threshold)
-    climbing = np.clip((world.times - world.event) / 2400, 0, 5.2) - 3
+    # From nothing at the event to what suffices, when the breach begins.
+    climbing = np.clip((world.times - world.event) / (0.2 * (world.times[-1] - world.times[0])), 0, 1) * 7.7 - 3
     grown = climbing if operation.final == "over_budget" and threshold == "1.2" else world.steady(-2.4)
     level: Values = np.where(breached > 0, -1.5, grown) + world.noise(0.3, 1.0) - (percentile == "99") * 0.4
     return np.maximum(level, -3.0)

@@ -25,7 +25,6 @@ from exporter.bundle.dashboards.target_why import CIPHER, STORAGE
 
 _SELECTED = f'{OPERATION},percentile="$percentile",window="$window"'
 
-
 PROOFS = (
     Word("", 4, "YES, VERIFIED", GOOD),
     Word("", 3, "YES, PROVEN", GOOD),

@@ -17,8 +17,9 @@ from exporter.bundle.dashboards.palette import (
     Word,
     steps,
 )
-from exporter.bundle.dashboards.panels import LAST, Column, Panel, Query, Style, stat, table, timeline, timeseries
+from exporter.bundle.dashboards.panels import LAST, Panel, Query, Style, stat, timeline, timeseries
 from exporter.bundle.dashboards.queries import TARGET, coverage, keystore
+from exporter.bundle.dashboards.tables import Column, table
 
 MOVING = (Word("", 1, "STALLED", BAD), Word("", 0, "NO", GOOD))
 

@@ -18,13 +18,13 @@ from exporter.bundle.dashboards.palette import (
     Word,
     quiet,
 )
-from exporter.bundle.dashboards.panels import LAST, Column, Panel, Query, Style, table, timeseries
+from exporter.bundle.dashboards.panels import LAST, Panel, Query, Style, timeseries
 from exporter.bundle.dashboards.queries import TARGET, lag
+from exporter.bundle.dashboards.tables import Column, table
 
 RUNNING = quiet(YES_OR_NO)
 FAILING = (Word("", 1, "FAILS", BAD), Word("", 0, "works", TRANSPARENT))
 ACCELERATION = (Word("", 1, "YES", TRANSPARENT), Word("", 0, "NO", DOUBT))
-
 
 _EACH = "standby, channel"
 

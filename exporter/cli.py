@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import argparse
 import gc
 import json
@@ -80,12 +81,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
+def end_on_signals(stop: threading.Event) -> None:
+    """From now on, SIGTERM and SIGINT set `stop`."""
+
+    def heard(_number: int, _frame: object) -> None:
+        # Not here: a handler runs in the midst of whatever the main thread does. When that is waiting for this event, or
+        # setting it for an earlier signal, it holds the event's lock already and would wait for itself for good.
+        _thread.start_new_thread(stop.set, ())
+
+    for number in END_SIGNALS:
+        signal.signal(number, heard)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal comes."""
     # First of all: a signal that comes while things are being set up ends them in order as well.
     stop = threading.Event()
-    for number in END_SIGNALS:
-        signal.signal(number, lambda _number, _frame: stop.set())
+    end_on_signals(stop)
     # The other commands need no web server; they start in half the time without it.
     from exporter.app import App
 

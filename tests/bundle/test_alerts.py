@@ -40,7 +40,11 @@ def test_every_setting_changes_the_rules(name: str) -> None:
         text = "https://other.example"
     else:
         assert isinstance(setting.default, float | int)
-        changed = setting.default - (setting.default - setting.least) / 20 if setting.default > setting.least else setting.most
+        changed = (
+            setting.default - (setting.default - setting.least) / 20
+            if setting.default > setting.least
+            else setting.most
+        )
         text = setting.written(changed)
     assert alerts.files(with_settings([f"{name}={text}"])) != alerts.files()
 

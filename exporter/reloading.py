@@ -73,8 +73,8 @@ class Requests:
         return Waiting(futures) if any(found) else None
 
     def took(self, seconds: float) -> None:
-        """One was made; the next one begins after as long a pause."""
-        self._not_before = self._clock.monotonic() + min(seconds, LONGEST_PAUSE)
+        """One was made; the next one begins after half as long a pause."""
+        self._not_before = self._clock.monotonic() + min(seconds / 2, LONGEST_PAUSE)
 
 
 class Waiting:

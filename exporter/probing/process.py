@@ -116,7 +116,7 @@ class ProbeProcess:
         while not self._stopping.wait(BEAT_SECONDS):
             beats += 1
             self._beat()
-            if beats % COLLECT_GARBAGE_EVERY == 0:
+            if beats % COLLECT_GARBAGE_EVERY == 0 or self._roster.take_litter():
                 with self._turnstile.turn():
                     gc.collect()
             if reason := reason_to_end(self._roster.lanes, beats * BEAT_SECONDS, self._roster.hanging()):

@@ -39,6 +39,7 @@ class Roster:
         self._waiting: dict[str, _Waiting] = {}
         self._boosts: dict[str, frozenset[Key]] = {}
         self._former: list[Lane] = []
+        self._litter = False
 
     def join(self, settings: Settings, snapshots: frozenset[str]) -> None:
         """Take the targets of `settings`; their lanes begin as soon as they can."""
@@ -73,9 +74,17 @@ class Roster:
         given_up = sum(lane.abandon_if_stuck() for lane in self.lanes.values())
         with self._lock:
             given_up += sum(lane.give_up_if_stuck() for lane in self._former)
+            before = len(self._former)
             self._former = [lane for lane in self._former if not lane.ended() or lane.hanging()]
+            self._litter |= len(self._former) < before
             self._admit()
         return given_up
+
+    def take_litter(self) -> bool:
+        """Whether lanes have left since the last call, and their memory can be had back."""
+        with self._lock:
+            litter, self._litter = self._litter, False
+            return litter
 
     def hanging(self) -> int:
         """Calls of former lanes that have still not ended."""

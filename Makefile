@@ -1,9 +1,13 @@
-.PHONY: help setup run test test-long lint format lock render-dashboards
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' exporter/__init__.py)
+
+.PHONY: help setup run test test-long test-image image lint format lock render-dashboards
 
 help:
 	@echo "make run        install what is missing and serve, as ./run does"
 	@echo "make test       install what the tests need, then all checks and tests, as ./check does"
 	@echo "make test-long  the tests that take minutes"
+	@echo "make test-image the container image on a Docker Engine of its own; needs root, and minutes"
+	@echo "make image      build the container image tde-exporter with this machine's docker"
 	@echo "make setup      install what is needed to develop and test"
 	@echo "make lint       formatting, lint and types only"
 	@echo "make format     mend formatting and what the linter can mend"
@@ -14,6 +18,8 @@ setup:
 	@tools/setup.sh test
 	@tools/get_prometheus.sh
 	@tools/get_faketime.sh >/dev/null
+	@tools/get_deploy_checks.sh >/dev/null
+	@tools/get_systemd.sh >/dev/null
 	@tools/get_mariadb.sh 10.11 >/dev/null
 	@tools/get_mariadb.sh 11.8 >/dev/null
 	@tools/get_mysql.sh >/dev/null || true
@@ -27,6 +33,14 @@ test:
 
 test-long:
 	@./check -m long
+
+# Fetches the engine, and makes a base image from Debian's packages; nothing of either stays behind but in .cache.
+test-image:
+	@tools/setup.sh test
+	@.venv/bin/python -m pytest --numprocesses=0 -m long tests/image $(PYTEST)
+
+image:
+	docker build --tag tde-exporter:$(VERSION) --tag tde-exporter:latest --build-arg VERSION=$(VERSION) --build-arg REVISION=$(shell git rev-parse HEAD 2>/dev/null) .
 
 lint: setup
 	@tools/lint.sh

@@ -24,7 +24,7 @@ from benchmarks.alarm_rules import DAY, RULES, Sequential, scans, simulate, stre
 from benchmarks.interval_coverage import PERCENTS, hourly_blocks, in_the_long_run, of_an_hour
 from benchmarks.worlds import World
 from exporter.console import table
-from exporter.overhead.evidence import for_bursts
+from exporter.overhead.evidence import Detector, for_bursts
 from exporter.overhead.series_evidence import SeriesEvidence
 from exporter.overhead.verdict import Verdict
 from exporter.overhead.window_day import DayWindow
@@ -58,8 +58,8 @@ def cost(_scale: Scale, seed: int) -> None:
         encrypted, plain = (np.concatenate([piece[side].ravel() for piece in pieces]) for side in (0, 1))
         return encrypted, plain
 
-    def evidence_of(count: int) -> tuple[SeriesEvidence, float]:
-        evidence, took = SeriesEvidence(for_bursts()), 0
+    def evidence_of(count: int, detectors: Sequence[Detector]) -> tuple[SeriesEvidence, float]:
+        evidence, took = SeriesEvidence(detectors), 0
         for place in range(count):
             begun = time.process_time_ns()
             evidence.add_logs(logs[0, place], logs[1, place], worlds.TICK * place, partial(pool, place))
@@ -73,17 +73,22 @@ def cost(_scale: Scale, seed: int) -> None:
                 found.add(block)
         return found
 
-    _, seconds = evidence_of(ticks)
-    # A tick for the critical detector, a minute for the 99th percentile, five minutes for the median.
-    updates = ticks * (1 + 1 / 6 + 1 / 30)
-    names = [detector.name for detector in for_bursts()]
-    rows = [
-        ("CPU of 1 000 updates, with the pools they need", f"{1e6 * seconds / updates:.1f} ms"),
-        ("CPU of all updates of a series in a day", f"{1e3 * seconds / ticks * 8640:.0f} ms"),
-        ("memory: evidence and verdict", f"{_memory(lambda: (evidence_of(_HOUR_TICKS), Verdict(names))):.1f} KiB"),
-        ("memory: a day of sketches", f"{_memory(day):.1f} KiB"),
-    ]
-    show("Cost", ["one series, 20 samples of each side every ten seconds", ""], rows)
+    def column(detectors: Sequence[Detector]) -> tuple[str, ...]:
+        _, seconds = evidence_of(ticks, detectors)
+        updates = sum(worlds.TICK / max(worlds.TICK, detector.block) for detector in detectors) * ticks
+        names = [detector.name for detector in detectors]
+        memory = _memory(lambda: (evidence_of(_HOUR_TICKS, detectors), Verdict(names)))
+        return f"{1e6 * seconds / updates:.1f} ms", f"{1e3 * seconds / ticks * 8640:.0f} ms", f"{memory:.1f} KiB"
+
+    plain = for_bursts()
+    both = column(plain), column((*plain, *for_bursts(critical=None, reference="baseline", reference_ratio=1.05)))
+    says = (
+        "CPU of 1 000 updates, with the pools they need",
+        "CPU of all updates of a series in a day",
+        "memory: evidence and verdict",
+    )
+    rows = [*zip(says, *both, strict=True), ("memory: a day of sketches", f"{_memory(day):.1f} KiB", "the same")]
+    show("Cost", ["one series, 20 samples of each side every ten seconds", "twins", "and a baseline"], rows)
 
 
 def _memory(make: Callable[[], object]) -> float:

@@ -53,7 +53,7 @@ SNAPSHOT_AGE = 3600.0
 LOOP_LATE = 10.0
 STOP_WITHIN = 4.5
 
-HISTORY = "history"
+HISTORY, VERDICTS = "history", "verdicts"
 
 log = logging.getLogger(__name__)
 
@@ -235,7 +235,7 @@ class App:
             self._saved_at = self._clock.monotonic()
             self._save_blocks()
         self.chronicle.step()
-        self.verdicts.step()
+        self._step_verdicts()
         if self._clock.monotonic() - self._pruned > PRUNE_SECONDS:
             self._pruned = self._clock.monotonic()
             try:
@@ -258,6 +258,15 @@ class App:
             self._troubles.hear("", HISTORY)
         except HistoryError as error:
             self._history_failed(error)
+
+    def _step_verdicts(self) -> None:
+        try:
+            self.verdicts.step()
+            self._troubles.hear("", VERDICTS)
+        except Exception as error:
+            # A boundary: whatever is wrong with a verdict, observations are kept, and this thread must go on.
+            log.debug("no verdict", exc_info=True)
+            self._troubles.hear(f"no verdict can be made: {error!r}", VERDICTS)
 
     def _history_failed(self, error: HistoryError) -> None:
         self.ledger.state_errors(self.history.errors)

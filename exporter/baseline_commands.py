@@ -48,10 +48,11 @@ def freeze(arguments: argparse.Namespace) -> int:
     """Make a baseline of each pair."""
     settings = choice.settings(arguments)
     target = choice.target(settings, arguments.target)
-    now = SystemClock().wall()
+    clock = SystemClock()
+    now, until = clock.wall(), clock.steady()
     with opened(settings) as history:
         made = [
-            freeze_pair(history, target.name, pair.name, now - arguments.last, now, now, note=words(arguments.note))
+            freeze_pair(history, target.name, pair.name, until - arguments.last, until, now, note=words(arguments.note))
             for pair in choice.pairs(target, arguments.pair)
         ]
         for baseline in made:
@@ -148,4 +149,4 @@ def _certificates(baseline: PairBaseline) -> list[str]:
     if not baseline.plain:
         return []
     judged = [(operation, certify(series)) for operation, series in baseline.series.items()]
-    return [f"{operation.value}: {found.word.value.replace('_', ' ')}: {found.reason}" for operation, found in judged]
+    return [f"{operation.value}: {found.word.words}: {found.reason}" for operation, found in judged]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -43,8 +42,15 @@ def add_to(add: Callable[[str, Command, str], argparse.ArgumentParser], common: 
     sub.add_argument(
         "--list", action="store_true", dest="listing", help="list what --set can change, and the alerts; write nothing"
     )
-    sub = action(actions, common, "dashboards", write_dashboards, "write dashboards for Grafana")
+    sub = action(
+        actions, common, "dashboards", write_dashboards, "write dashboards for Grafana, and how to provision them"
+    )
     _add_out(sub)
+    sub.add_argument("--path", metavar="DIR", help="where Grafana will find them, for its provisioning file")
+    sub.add_argument("--prometheus", metavar="URL", help="address of Prometheus, for the example of a data source")
+    sub.add_argument(
+        "--kubernetes", action="store_true", help="write ConfigMaps for the sidecar of Grafana's Helm chart, too"
+    )
 
 
 def _add_out(sub: argparse.ArgumentParser) -> None:
@@ -63,8 +69,14 @@ def write_alerts(arguments: argparse.Namespace) -> int:
 def write_dashboards(arguments: argparse.Namespace) -> int:
     """Render the dashboards."""
     # Only this command needs them.
-    dashboards = importlib.import_module("exporter.bundle.dashboards")
-    return _write(dashboards.files(), arguments.out)
+    from exporter.bundle import dashboards
+
+    files = dashboards.files(
+        path=arguments.path or dashboards.PATH,
+        prometheus=arguments.prometheus or dashboards.PROMETHEUS,
+        config_maps=arguments.kubernetes,
+    )
+    return _write(files, arguments.out)
 
 
 def _listing(values: alerts.Thresholds) -> str:

@@ -248,9 +248,8 @@ class Chronicle:
                 self._due.remove(event)
 
     def _freeze_pair(self, event: Event, pair: str) -> None:
-        step = self._clock.steady() - self._clock.wall()
         # Between the last look and the first that saw it, nobody knows what was measured.
-        until = (event.before if event.before is not None else event.at) + step
+        until = self._clock.steady_at(event.before if event.before is not None else event.at)
         try:
             baseline = freeze_pair(
                 self._history,

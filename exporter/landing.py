@@ -13,6 +13,7 @@ from exporter.domain.states import LagKind, StandbyState
 from exporter.exposition.view import PairView, SeriesView, TargetView, View
 from exporter.overhead import formats
 from exporter.overhead.baseline import verdict
+from exporter.overhead.certificate import Certificate
 from exporter.overhead.cost import tightest
 from exporter.overhead.gap import STRADDLES
 from exporter.overhead.snapshot import SnapshotRow
@@ -157,8 +158,18 @@ def _pair_words(pair: PairView) -> str:
         baseline = f"{frozen} ({baseline})" if baseline else frozen
     algorithm = pair.facts.a.algorithm or pair.facts.b.algorithm
     rows = pair.facts.a.rows
-    parts = [algorithm, "" if rows is None else f"{formats.count(rows)} rows each", baseline]
+    parts = [algorithm, "" if rows is None else f"{formats.count(rows)} rows each", _certificate(pair), baseline]
     return ", ".join(part for part in parts if part)
+
+
+def _certificate(pair: PairView) -> str:
+    """Whether twins that are both plain are alike enough to enable encryption on one of them, and else why not yet."""
+    if pair.certificate is None:
+        return ""
+    operation, found = pair.certificate
+    if found.word is Certificate.CERTIFIED:
+        return f"certified by the last 24 h: {found.reason}"
+    return f"not certified ({found.word.words}): {operation.value.replace('_', ' ')}: {found.reason}"
 
 
 def _overhead(target: TargetView, pair: PairView, now: float) -> Iterator[OverheadRow]:

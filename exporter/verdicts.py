@@ -30,8 +30,9 @@ SHARE = 100.0
 """States are written at most that part of the time: with a thousand series they are a MiB, and take half a second."""
 HOUR_SECONDS, DAY_SECONDS = 3900.0, 26 * 3600.0
 """What the windows of an hour, and those of a day, are filled with at the start."""
-STEP_SECONDS = 0.5
-"""What one step may spend on filling days, and on dating breaches, give or take one block or breach."""
+START_SECONDS, STEP_SECONDS = 1.0, 0.2
+"""What the start, and one step, may spend on filling days, give or take one block: a day of a series takes a tenth of a
+second. The same holds for dating breaches."""
 REVISED_SECONDS = 2400.0
 """A breach is dated when it begins and once more after that time: a split leaves half an hour on either side, and
 what doubles the cost is found sooner."""
@@ -52,6 +53,7 @@ class Verdicts:
         self._clock, self._failed = clock, failed
         self._older: Iterator[tuple[SeriesKey, Block]] = iter(())
         self._saved: dict[StateKey, bytes] = {}
+        self._learned: dict[StateKey, list[object]] = {}
         self._due = clock.monotonic() + SAVE_SECONDS
         self._undated: deque[Change] = deque()
         self._again: list[Change] = []
@@ -66,13 +68,15 @@ class Verdicts:
         for key, block in self._history.load_blocks(now - HOUR_SECONDS):
             self._ledger.restore(key, block)
         self._older = self._history.load_blocks(now - DAY_SECONDS, now - HOUR_SECONDS)
-        self._fill_days()
+        self._fill_days(START_SECONDS)
 
     def change(self, changes: Changes, anew: Collection[SeriesKey]) -> None:
         """Forget the verdicts on targets that are configured no more; fill the series `anew` from the history: the last
         hour at once, `step` the rest of the day. Raises HistoryError."""
         gone = changes.removed
-        self._saved = {place: body for place, body in self._saved.items() if place.target not in gone}
+        # Of changed ones everything is written once more: so nothing is remembered of series that they have no more.
+        self._saved = {place: body for place, body in self._saved.items() if place.target not in changes.leaving}
+        self._learned = {place: parts for place, parts in self._learned.items() if place.target not in changes.leaving}
         self._undated = deque(change for change in self._undated if change.key.target not in gone)
         self._again = [change for change in self._again if change.key.target not in gone]
         now = self._clock.steady()
@@ -117,11 +121,11 @@ class Verdicts:
         about = {"target": place.target, "pair": place.pair, "operation": place.operation}
         log.warning("the %s of a series is left out: %s", what, error, extra=about)
 
-    def _fill_days(self) -> None:
+    def _fill_days(self, seconds: float = STEP_SECONDS) -> None:
         begun = self._clock.monotonic()
         for key, block in self._older:
             self._ledger.restore(key, block)
-            if self._clock.monotonic() - begun > STEP_SECONDS:
+            if self._clock.monotonic() - begun > seconds:
                 return
         self._older = iter(())
 
@@ -135,7 +139,8 @@ class Verdicts:
             if change.begun:
                 self._undated.append(change)
             else:
-                log.info("no longer over budget: %s", exceeded(change.name), extra=_about(change))
+                ended = "no longer asked" if change.dropped else "no longer over budget"
+                log.info("%s: %s", ended, exceeded(change.name), extra=_about(change))
         try:
             if self._date() or changes or self._clock.monotonic() >= self._due:
                 self._write()
@@ -146,6 +151,7 @@ class Verdicts:
     def write_anew(self) -> None:
         """The history was begun anew: everything goes into it again."""
         self._saved.clear()
+        self._learned.clear()
 
     def close(self) -> None:
         """Write what is known, for the next process."""
@@ -155,16 +161,20 @@ class Verdicts:
     def _write(self) -> None:
         begun = self._clock.monotonic()
         states: dict[StateKey, bytes] = {}
+        learned: dict[StateKey, list[object]] = {}
         for key, state in self._ledger.states():
             windows = {part: state.pop(part) for part in WINDOWS}
             states[StateKey.of(SERIES, key)] = _encoded(state)
-            states[StateKey.of(WANDERING, key)] = _encoded(windows)
+            # They are most of it, and the same objects for an hour.
+            place, parts = StateKey.of(WANDERING, key), list(windows.values())
+            if not _same(self._learned.get(place), parts):
+                states[place], learned[place] = _encoded(windows), parts
         news = {place: body for place, body in states.items() if self._saved.get(place) != body}
         try:
             if news:
                 self._history.records.record(states={place: State(_VERSION, body) for place, body in news.items()})
-                # Of series that are measured no more nothing is remembered.
-                self._saved = states
+                self._saved |= {place: body for place, body in news.items() if place.name == SERIES}
+                self._learned |= learned
         finally:
             now = self._clock.monotonic()
             self._due = now + max(SAVE_SECONDS, SHARE * (now - begun))
@@ -196,9 +206,11 @@ class Verdicts:
         except HistoryError as error:
             self._failed(error)
             return None
-        step = self._clock.steady() - self._clock.wall()
-        events = [event.at + step for event in self._ledger.events(key.target)]
-        onset = find_onset(blocks, change.ratio, events, BLOCK)
+        events = [self._clock.steady_at(event.at) for event in self._ledger.events(key.target)]
+        # What an event opened an epoch for may be what costs more: then all of the newest epoch does.
+        newest = [block for block in blocks if block.epoch == blocks[-1].epoch]
+        found = (find_onset(part, change.ratio, events, BLOCK) for part in (newest, blocks))
+        onset = next((one for one in found if one is not None), None)
         if onset is None:
             return None
         # A block is known by its start, and what it holds may have begun anywhere in it.
@@ -207,22 +219,24 @@ class Verdicts:
         return dated
 
     def _last_day(self, key: SeriesKey, at: float) -> list[Block]:
-        """The closed blocks of the newest epoch, of the day before `at` and since; as long as the history has them."""
+        """The closed blocks of the day before `at` and since, as far as the history has them."""
         since, now = at - DAY_SECONDS + 7200.0, self._clock.steady()
         stretches = self._history.load_span(since, now, key.target, key.pair)
-        blocks = [found.block for of, found in stretches if of == key and found.seconds == BLOCK]
-        return [block for block in blocks if block.epoch == blocks[-1].epoch]
+        return [found.block for of, found in stretches if of == key and found.seconds == BLOCK]
 
     def _tell(self, change: Change, dated: Dated | None) -> None:
-        wall = self._clock.wall()
-        onset = None if dated is None else dated.onset + wall - self._clock.steady()
-        told = since(onset, None if dated is None else dated.uncertainty, wall)
+        onset = None if dated is None else self._clock.wall_at(dated.onset)
+        told = since(onset, None if dated is None else self._clock.real(dated.uncertainty), self._clock.wall())
         about = _about(change) | ({"since": told.removeprefix("since ")} if told else {})
         log.warning("over budget: %s", exceeded(change.name), extra=about)
 
 
 def _about(change: Change) -> dict[str, object]:
     return {"target": change.key.target, "pair": change.key.pair, "operation": change.key.operation.value}
+
+
+def _same(known: list[object] | None, parts: list[object]) -> bool:
+    return known is not None and all(one is other for one, other in zip(known, parts, strict=True))
 
 
 def _encoded(state: Mapping[str, Any]) -> bytes:

@@ -22,15 +22,18 @@ from exporter.web.server import bind
 from tests.exposition.stages import Stage
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def _free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return int(free.getsockname()[1])
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
     return Settings(
         state_directory=tmp_path,
         targets=(Target(name="embedded").resolved(tmp_path),),
-        web=WebSettings(port=port),
+        web=WebSettings(port=_free_port()),
         history=HistorySettings(path=tmp_path / "history.db"),
     )
 
@@ -103,6 +106,32 @@ def test_damaged_rows_are_counted_on_the_page(daemon: Daemon, settings: Settings
 
     daemon.app._restore()
     assert daemon.errors() == 1
+
+
+def test_a_breach_is_there_again_in_the_next_process(daemon: Daemon, settings: Settings) -> None:
+    daemon.stage.slowness = 2.5
+    while not daemon.app.ledger.lasting():
+        daemon.stage.hours(0.05)
+    daemon.app._save_blocks()
+    daemon.app._step_verdicts()
+    (breached,) = {change.key for change in daemon.app.ledger.lasting()}
+    daemon.app.history.close()
+    daemon.app.web.stop()
+
+    again = Daemon(settings.model_copy(update={"web": WebSettings(port=_free_port())}), daemon.stage.clock)
+    with closing(again.app.history):
+        assert {change.key for change in again.app.ledger.lasting()} == {breached}
+        again.app.web.stop()
+
+
+def test_a_verdict_that_cannot_be_made_keeps_nothing_else_from_being_kept(
+    daemon: Daemon, caplog: pytest.LogCaptureFixture
+) -> None:
+    daemon.tick(Operation.FULL_SCAN)
+    daemon.app.history.close()
+    daemon.app.verdicts._undated.append(None)  # type: ignore[arg-type]
+    daemon.app._step_verdicts()
+    assert "no verdict can be made" in str([record.__dict__ for record in caplog.records])
 
 
 def test_a_stop_that_comes_before_the_start_ends_it_in_order(settings: Settings) -> None:

@@ -17,10 +17,11 @@ from exporter.domain.clock import FakeClock
 from exporter.domain.errors import HistoryError
 from exporter.domain.events import Event, EventKind, Origin
 from exporter.domain.model import Operation, PairFacts, Phase, Slot, TwinFacts
+from exporter.domain.states import Activity
 from exporter.engines.fake.settings import Target
 from exporter.history.store import History
-from exporter.probing.messages import PairChecked, StateRead, TargetReached, TickDone, ToParent
-from tests.exposition.stages import FACTS, Stage, burst
+from exporter.probing.messages import ActivityRead, PairChecked, StateRead, TargetReached, TickDone, ToParent
+from tests.exposition.stages import ACTIVITY, FACTS, Stage, burst
 
 PAIR = "main"
 
@@ -146,6 +147,25 @@ def test_from_plain_twins_to_what_encryption_costs(live: Lives) -> None:
     assert run.failures == []
 
 
+def test_what_the_twins_hide_by_themselves_is_a_breach_against_their_baseline(live: Lives) -> None:
+    run = live()
+    run.measure(60, ratio=0.9)
+    run.check(twins(a=True))
+    run.save()
+    run.measure(100, ratio=1.18)
+    breach = {"percentile": "50", "threshold": "1.2"}
+    assert run.value("tde_overhead_breach", reference="baseline", **breach) == 1
+    assert run.value("tde_overhead_breach", reference="plain", **breach) == 0
+    assert run.value("tde_overhead_state", state="over_budget") == 1
+    # The baseline is dropped by another process, and with it goes what was held against it.
+    (frozen,) = run.history.baselines.all()
+    with closing(History.open(live.settings.history_path, 1e9, live.clock, set_aside=False)) as other:
+        assert other.baselines.drop(frozen.id)
+    run.chronicle.step()
+    assert run.value("tde_overhead_breach", reference="baseline", **breach) is None
+    assert run.value("tde_overhead_state", state="over_budget") == 0
+
+
 def test_either_twin_may_become_the_encrypted_one(live: Lives) -> None:
     run = live()
     run.measure(60, ratio=1.05)
@@ -239,6 +259,19 @@ def test_a_mark_is_seen_at_the_next_step_and_begins_anew(live: Lives) -> None:
     assert run.value("tde_overhead_samples", variant="plain", window="1h") == 1200
     epochs = {part.block.epoch for _, part in run.history.load_span(0.0, 2e9)}
     assert epochs == {"False-False-same", f"False-False-same/{event.id}"}
+
+
+def test_another_size_of_the_buffer_pool_begins_anew_and_freezes_nothing(live: Lives) -> None:
+    run = live()
+    run.measure(60)
+    for mebibytes in (128, 256, 256):
+        run.hear(ActivityRead("orders", Activity(buffer_bytes=mebibytes * 2**20)))
+        run.chronicle.step()
+    (event,) = run.events()
+    assert (event.kind, event.text) == (EventKind.RESIZE, "buffer pool 128 MiB → 256 MiB")
+    assert run.value("tde_event_timestamp_seconds", kind="resize") == event.at
+    assert run.value("tde_overhead_samples", variant="plain") is None
+    assert run.baselines == []
 
 
 @pytest.mark.parametrize("kind", [EventKind.RESTART, EventKind.OTHER])
@@ -338,3 +371,25 @@ def test_garbage_of_a_driver_makes_no_event(live: Lives) -> None:
     run.chronicle.step()
     assert run.events() == []
     assert run.failures == []
+
+
+def test_after_a_restart_of_the_database_its_caches_are_cold(live: Lives) -> None:
+    run = live()
+    run.check(twins(a=True))
+    run.facts = twins(a=True)
+    run.measure(5)
+    run.hear(ActivityRead("orders", ACTIVITY))
+    run.hear(ActivityRead("orders", replace(ACTIVITY, reads=1, cpu_seconds=0.1, decrypts=1, encrypts=1)))
+    assert [event.kind for event in run.stage.view.events] == [EventKind.RESTART]
+    run.measure(1)
+    assert run.value("tde_overhead_state", state="held") == 1
+
+    run.save()
+    second = live()
+    for key, state in run.ledger.states():
+        second.ledger.restore_state(key, state)
+    second.facts = twins(a=True)
+    second.measure(20)
+    assert second.value("tde_overhead_state", state="held") == 1
+    second.measure(15)
+    assert second.value("tde_overhead_state", state="warming") == 1

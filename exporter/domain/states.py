@@ -110,7 +110,8 @@ class Activity:
     Sums (`decrypts`, `encrypts` in units of `decrypt_unit`, `cpu_seconds`, physical `reads` and `read_seconds`) only
     grow, except when the instance was restarted. `decrypt_source` is `counter` or `proxy`. `host_cpu_ratio` is the
     share of the host's processors in use since the last reading, 0..1; host values are None where the exporter does
-    not run on that host and the engine does not tell. `problems` as in `EncryptionState`.
+    not run on that host and the engine does not tell. `buffer_bytes` is how large the cache of blocks was set to be, or
+    the memory that it is part of. `problems` as in `EncryptionState`.
     """
 
     decrypts: int | None = None
@@ -124,4 +125,5 @@ class Activity:
     host_cpu_ratio: float | None = None
     host_cpus: int | None = None
     host_aes: bool | None = None
+    buffer_bytes: int | None = None
     problems: tuple[str, ...] = ()

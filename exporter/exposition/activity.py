@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class ActivityBook:
-    """The newest readings of one target. Times are monotonic seconds; sums stay, all else expires."""
+    """The newest readings of one target. Times are paced seconds; sums stay, all else expires."""
 
     def __init__(self, expiry: float) -> None:
         """`expiry` is how long what is no sum is shown, in seconds."""
@@ -48,7 +48,13 @@ class ActivityBook:
             return None
         if self._read is None or now - self._read > self._expiry:
             idle = replace(
-                self._newest, buffer_hit_ratio=None, host_cpu_ratio=None, host_cpus=None, host_aes=None, problems=()
+                self._newest,
+                buffer_hit_ratio=None,
+                host_cpu_ratio=None,
+                host_cpus=None,
+                host_aes=None,
+                buffer_bytes=None,
+                problems=(),
             )
             return ActivityView(idle)
         return self._rated(self._newest)
@@ -97,6 +103,7 @@ def screened_activity(activity: Activity) -> tuple[Activity, int]:
         host_cpu_ratio=screen.share(activity.host_cpu_ratio),
         host_cpus=screen.number_of(activity.host_cpus),
         host_aes=screen.flag(activity.host_aes),
+        buffer_bytes=screen.number_of(activity.buffer_bytes),
         problems=tuple(words(problem) for problem in activity.problems[:MOST_PROBLEMS]),
     )
     return result, screen.invalid

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from exporter.domain.events import Event
-from exporter.domain.model import PairFacts, SeriesKey, Variant
+from exporter.domain.model import Operation, PairFacts, SeriesKey, Variant
 from exporter.exposition.series_book import Levels
 from exporter.exposition.view import PairView, SeriesView
-from exporter.overhead.baseline import PairBaseline, SeriesBaseline, chosen, compare, inverse
+from exporter.overhead.baseline import PairBaseline, SeriesBaseline, chosen, compare, reference
 from exporter.overhead.event_watch import newest_of
+from exporter.overhead.ratio import Ratio
 
 NONE = "no baseline"
 OTHER_DATA = "the twins hold other data than when the baseline was frozen"
@@ -45,6 +46,19 @@ class BaselineBook:
             for pair, baseline in self._chosen.items()
             for operation in baseline.series
         ]
+
+    def references(self, pair: str, facts: PairFacts | None) -> dict[Operation, dict[int, Ratio]] | None:
+        """What the ratios of a pair are held against, by operation: those of the baseline, sides as they are now.
+
+        Empty without a baseline that fits; None while it cannot be told whether one does, for that ends no breach.
+        """
+        baseline = self._chosen.get(pair)
+        if baseline is None:
+            return {}
+        if facts is None or not facts.valid:
+            return None
+        words, swapped = _fits(baseline, facts)
+        return {} if words else {operation: reference(one, swapped) for operation, one in baseline.series.items()}
 
     def shown(self, pair: PairView, levels: Mapping[SeriesKey, Levels]) -> PairView:
         """The same pair with its baseline. Numbers of a baseline that does not fit the twins are not shown."""
@@ -84,4 +98,4 @@ def _fits(baseline: PairBaseline, facts: PairFacts | None) -> tuple[str, bool]:
 
 def _turned(series: SeriesBaseline) -> SeriesBaseline:
     sides = {variant: series.sides[variant.other] for variant in Variant}
-    return replace(series, sides=sides, ratio={percent: inverse(ratio) for percent, ratio in series.ratio.items()})
+    return replace(series, sides=sides, ratio=reference(series, swapped=True))

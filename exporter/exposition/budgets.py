@@ -17,7 +17,7 @@ SHORTEST_EXPIRY = 3.0
 
 
 class BudgetBook:
-    """Sums since the start, and shares and rates as of the last round. Times are monotonic seconds."""
+    """Sums since the start, and shares and rates as of the last round. Times are paced seconds."""
 
     def __init__(self, settings: Settings, target: TargetSettings) -> None:
         self._interval = settings.intervals_of(target).canary

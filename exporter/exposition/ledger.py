@@ -85,7 +85,7 @@ class Ledger:
     def apply(self, message: ToParent, process: int) -> None:
         """Take one message of a probe process; what concerns nobody configured is ignored."""
         with self._lock:
-            now = self._clock.monotonic()
+            now = self._clock.paced()
             if isinstance(message, Beat):
                 self._beat(message, now)
                 return
@@ -142,10 +142,11 @@ class Ledger:
         with self._lock:
             if book := self._books.get(target):
                 book.baselines.set_baselines(baselines)
+                self._refer(book)
 
     def hold_off(self, target: str, at: float) -> None:
         """A database was restarted, or another one took over, at `at` (Unix time): its caches are cold."""
-        self._statistics.hold_off(target, at + self._clock.steady() - self._clock.wall())
+        self._statistics.hold_off(target, self._clock.steady_at(at))
 
     def date(self, key: SeriesKey, name: Name, dated: Dated) -> None:
         """When what led to a breach began."""
@@ -261,7 +262,7 @@ class Ledger:
                 wanted = [key for book in self._books.values() for key in book.baselines.wanted]
             levels = self._statistics.levels(wanted)
             with self._lock:
-                now = self._clock.monotonic()
+                now = self._clock.paced()
                 targets = tuple(
                     book.view(now, judgements, rows[name], self._taken(name), levels)
                     for name, book in self._books.items()
@@ -284,6 +285,7 @@ class Ledger:
                 name = message.facts.pair
                 if (certifying := book.found_certifying(name)) is not None:
                     self._statistics.certifying(book.settings.name, name, certifying)
+                self._refer(book)
             case StateRead():
                 book.state_read(message, now)
             case ActivityRead():
@@ -303,9 +305,14 @@ class Ledger:
             case _:
                 raise TypeError(f"a probe process does not say {type(message).__name__}")
 
+    def _refer(self, book: TargetBook) -> None:
+        """Baselines came or went, or the twins changed places: what each series is held against."""
+        for key, ratios in book.references():
+            self._statistics.set_references(key, ratios)
+
     def _plans(self) -> dict[SeriesKey, Plan]:
         with self._lock:
-            now = self._clock.monotonic()
+            now = self._clock.paced()
             return dict(plan for book in self._books.values() for plan in book.plans(now))
 
     def _beat(self, beat: Beat, now: float) -> None:

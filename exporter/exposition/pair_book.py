@@ -23,7 +23,7 @@ Judgements = Mapping[SeriesKey, Judged]
 
 
 class PairBook:
-    """Not thread-safe: the ledger's lock guards it. Times are monotonic seconds."""
+    """Not thread-safe: the ledger's lock guards it. Times are paced seconds."""
 
     def __init__(self, target: TargetSettings, pair: PairSettings, expiry: float) -> None:
         self._target, self._expiry = target, expiry
@@ -62,6 +62,11 @@ class PairBook:
         self._checked = self._failing = None
 
     # -- what is known -----------------------------------------------------------------------------------
+
+    @property
+    def facts(self) -> PairFacts | None:
+        """What the last verification found, however long ago."""
+        return None if self._checked is None else self._checked[0]
 
     @property
     def valid(self) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from exporter.domain.clock import Clock
 from exporter.domain.model import Phase, SeriesKey, Tick, Variant
 from exporter.exposition.view import BreachView
 from exporter.overhead.baseline import Level, levels
@@ -47,13 +48,17 @@ class Plan(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A breach that began or ended at `at` (steady seconds); `ratio` is the one that its evidence is about."""
+    """A breach that began or ended at `at` (steady seconds); `ratio` is the one that its evidence is about.
+
+    One that ended is `dropped` when nobody asks any more: another baseline, or twins that are both plain.
+    """
 
     key: SeriesKey
     name: Name
     at: float
     begun: bool
     ratio: float
+    dropped: bool = False
 
 
 class Dated(NamedTuple):
@@ -83,22 +88,27 @@ class _Certify(NamedTuple):
     at: float
 
 
+class _Refer(NamedTuple):
+    before: Mapping[int, Ratio] | None
+    at: float
+
+
 class SeriesBook:
-    """Not thread-safe, but for `offer`, `hold_off`, `certify` and `boost_wanted`, which never wait. `began` is when the
+    """Not thread-safe, but for `offer`, `hold_off`, `certify`, `refer` and `boost_wanted`, which never wait. `began` is when the
     exporter started to measure; all times are steady seconds."""
 
     def __init__(self, key: SeriesKey, outline: Outline, began: float) -> None:
         self.key, self.outline, self._began = key, outline, began
         self._certifying = self._told = outline.phase is Phase.AA
         self.series = self._anew(began)
-        self._waiting: deque[tuple[Tick, float] | _HoldOff | _Certify] = deque()
+        self._waiting: deque[tuple[Tick, float] | _HoldOff | _Certify | _Refer] = deque()
         self.judgement: Judgement | None = None
         self.changed = self.measured = False
         self.judged = float("-inf")
-        """Monotonic time of the last judgement."""
+        """When it was judged last, paced seconds."""
         self.changes: list[Change] = []
         self.boost_wanted = False
-        self.references: Mapping[int, Ratio] | None = None
+        self._referred: _Refer | None = None
         self._dates: dict[Name, Dated] = {}
         self._levels: tuple[tuple[tuple[str, float], ...], Levels] = ((), {})
 
@@ -119,6 +129,12 @@ class SeriesBook:
             self._told = certifying
             self._waiting.append(_Certify(certifying, at))
 
+    def refer(self, ratios: Mapping[int, Ratio] | None, at: float) -> None:
+        """What the twins differed by in the baseline, by percentile; None where there is none."""
+        if self._referred is None or ratios != self._referred.before:
+            self._referred = _Refer(ratios, at)
+            self._waiting.append(self._referred)
+
     def drain(self) -> None:
         """Count what waits."""
         while self._waiting:
@@ -128,6 +144,8 @@ class SeriesBook:
                     self.changed = True
                 case _Certify(certifying, at):
                     self._begin_anew(certifying, at)
+                case _Refer(before, at):
+                    self._compare_with(before, at)
                 case tick, at:
                     begun = self.series.add(tick, at)
                     self._note(begun, at, begun=True)
@@ -140,28 +158,24 @@ class SeriesBook:
         self.series.restore(block, now)
         self.changed = self.measured = True
 
-    def refer(self, ratios: Mapping[int, Ratio] | None) -> None:
-        """What the twins differed by before encryption, by percentile; None where that is not known."""
-        self.references = ratios
-
     # -- what comes out ----------------------------------------------------------------------------------
 
-    def judge(self, now: float, plan: Plan, monotonic: float) -> None:
+    def judge(self, now: float, plan: Plan, paced: float) -> None:
         """Everything anew at `now`."""
         self.judgement = self.series.judge(now, plan.period, unreachable=plan.unreachable)
         self._note(self.judgement.ended, now, begun=False)
         self.boost_wanted = self.series.boost_wanted
-        self.changed, self.judged = False, monotonic
+        self.changed, self.judged = False, paced
 
-    def known(self, step: float) -> Judged:
-        """As of the last judgement; `step` turns steady seconds into Unix time when added."""
+    def known(self, clock: Clock) -> Judged:
+        """As of the last judgement; the clock turns steady seconds into Unix time."""
         breaches = self.series.breaches
         return Judged(
             self.judgement,
             self.measured,
             self.series.evidence,
             self.series.breached,
-            tuple(self._shown(breach, step) for breach in breaches) if breaches else (),
+            tuple(self._shown(breach, clock) for breach in breaches) if breaches else (),
         )
 
     def lasting(self) -> list[Change]:
@@ -211,7 +225,7 @@ class SeriesBook:
     def take_over(self, old: SeriesBook, now: float) -> None:
         """Go on from the same series under another outline, before anything else."""
         old.drain()
-        self.changes, self.references = old.changes, old.references
+        self.changes = old.changes
         try:
             self.restore_state(old.to_state())
             for block in old.series.window.blocks():
@@ -228,28 +242,39 @@ class SeriesBook:
         if certifying is self._certifying:
             return
         old, self._certifying = self.series, certifying
-        self._note(old.breaches, at, begun=False)
+        self._note(old.breaches, at, begun=False, dropped=True)
         self.series = self._anew(at)
+        self.series.compare_with(old.before)
         # What the window holds shows until there is something of the new epoch.
         for block in old.window.blocks():
             self.series.restore(block, at)
         self.changed = True
 
-    def _note(self, breaches: tuple[Breach, ...], at: float, *, begun: bool) -> None:
+    def _compare_with(self, before: Mapping[int, Ratio] | None, at: float) -> None:
+        # A breach that ends with its detector was about the ratio that this one had.
+        asked = {one.detector.name: one.detector.ratio for one in self.series.evidence}
+        for breach in self.series.compare_with(before):
+            self.changes.append(Change(self.key, breach.name, at, False, asked[breach.name], dropped=True))
+            self._dates.pop(breach.name, None)
+        self.changed = True
+
+    def _note(self, breaches: tuple[Breach, ...], at: float, *, begun: bool, dropped: bool = False) -> None:
         for breach in breaches:
-            self.changes.append(self._change(breach, at, begun=begun))
+            self.changes.append(self._change(breach, at, begun=begun)._replace(dropped=dropped))
             self._dates.pop(breach.name, None)
 
     def _change(self, breach: Breach, at: float, *, begun: bool) -> Change:
         ratio = next(one.detector.ratio for one in self.series.evidence if one.detector.name == breach.name)
         return Change(self.key, breach.name, at, begun, ratio)
 
-    def _shown(self, breach: Breach, step: float) -> BreachView:
+    def _shown(self, breach: Breach, clock: Clock) -> BreachView:
+        since = clock.wall_at(breach.since)
         dated = self._dates.get(breach.name)
         if dated is None:
-            return BreachView(breach.name, breach.since + step)
+            return BreachView(breach.name, since)
         # In whole seconds: the two clocks drift apart, and a time that is known to minutes should not tremble.
-        return BreachView(breach.name, breach.since + step, float(round(dated.onset + step)), dated.uncertainty)
+        onset, uncertainty = float(round(clock.wall_at(dated.onset))), clock.real(dated.uncertainty)
+        return BreachView(breach.name, since, onset, uncertainty)
 
 
 def _dates(state: Mapping[str, Any]) -> dict[Name, Dated]:

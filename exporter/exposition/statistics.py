@@ -84,10 +84,9 @@ class Statistics:
                 book.hold_off(at)
 
     def set_references(self, key: SeriesKey, ratios: Mapping[int, Ratio] | None) -> None:
-        """What the twins of a series differed by before encryption, by percentile; None where nobody knows."""
-        with self._lock:
-            if book := self._books.get(key):
-                book.refer(ratios)
+        """What the twins of a series differed by in the baseline, by percentile; None where there is none. Waits for nobody."""
+        if book := self._books.get(key):
+            book.refer(ratios, self._clock.steady())
 
     def change(self, outlines: Mapping[SeriesKey, Outline], fresh: Collection[str]) -> frozenset[SeriesKey]:
         """From now on there are these series and no others; those of the targets `fresh` begin anew. What was known of one
@@ -142,8 +141,8 @@ class Statistics:
             self._drain()
             begun = self._clock.monotonic()
             for book in sorted(self._books.values(), key=lambda book: book.judged):
-                now = self._clock.monotonic()
-                if now - begun > MOST_SECONDS or now - book.judged < unseen_for:
+                now = self._clock.paced()
+                if self._clock.monotonic() - begun > MOST_SECONDS or now - book.judged < unseen_for:
                     break
                 if book.changed or now - book.judged >= OLDEST_JUDGEMENT:
                     book.judge(self._clock.steady(), plans.get(book.key) or self._plans[book.key], now)
@@ -151,9 +150,8 @@ class Statistics:
     def judged(self, plans: Plans) -> dict[SeriesKey, Judged]:
         """The newest judgement of every series."""
         self.judge(plans)
-        step = self._clock.wall() - self._clock.steady()
         with self._lock:
-            return {key: book.known(step) for key, book in self._books.items()}
+            return {key: book.known(self._clock) for key, book in self._books.items()}
 
     def changes(self) -> list[Change]:
         """The breaches that began and ended since the last call."""

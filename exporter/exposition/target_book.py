@@ -1,6 +1,6 @@
 """What is known about one target: from its messages to its part of a view.
 
-Times of expiry are monotonic seconds; what is shown is Unix time as the probe process noted it.
+Times of expiry are paced seconds; what is shown is Unix time as the probe process noted it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from exporter.exposition.series_book import Levels, Plan
 from exporter.exposition.standbys import StandbyBook
 from exporter.exposition.view import ActivityView, PairView, TargetView
 from exporter.overhead.cost import Interval, cores, tightest
+from exporter.overhead.ratio import Ratio
 from exporter.overhead.snapshot import SnapshotRow
 from exporter.probing.messages import (
     ACTIVITY,
@@ -229,6 +230,14 @@ class TargetBook:
     def found_certifying(self, pair: str) -> bool | None:
         """Whether that pair was found to be such a one; None where nobody can tell."""
         return self._pairs[pair].found_certifying if pair in self._pairs else None
+
+    def references(self) -> Iterator[tuple[SeriesKey, Mapping[int, Ratio] | None]]:
+        """What the ratios of each series are held against, as far as that can be told: of a baseline, None without one."""
+        for name, pair in self._pairs.items():
+            found = self.baselines.references(name, pair.facts)
+            if found is not None:
+                for operation in self.settings.canary_operations:
+                    yield SeriesKey(self.settings.name, name, operation), found.get(operation)
 
     def plans(self, now: float) -> Iterator[tuple[SeriesKey, Plan]]:
         """How each series is measured now."""

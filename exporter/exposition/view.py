@@ -15,6 +15,7 @@ from exporter.domain.events import Event
 from exporter.domain.model import Operation, PairFacts, Phase, TargetFacts, Variant
 from exporter.domain.states import Activity, EncryptionState, StandbyState
 from exporter.overhead.baseline import Comparison, PairBaseline, SeriesBaseline
+from exporter.overhead.certificate import Certified, certify_day, weakest
 from exporter.overhead.cost import DecryptCost, Interval, tightest
 from exporter.overhead.evidence import Evidence, Name
 from exporter.overhead.snapshot import SnapshotRow
@@ -110,6 +111,14 @@ class PairView:
     @property
     def valid(self) -> bool | None:
         return None if self.facts is None else self.facts.valid
+
+    @property
+    def certificate(self) -> tuple[Operation, Certified] | None:
+        """What the last day says of twins that are both plain, by the operation that stands most against them; None for
+        others, and before an hour is over."""
+        if self.phase is not Phase.AA or not self.valid:
+            return None
+        return weakest({one.operation: certify_day(one.day) for one in self.series if one.day is not None})
 
     @property
     def decrypt_cost(self) -> DecryptCost | None:

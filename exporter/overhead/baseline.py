@@ -17,26 +17,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import stdev
 
-import numpy as np
-
 from exporter.domain.model import Operation, Phase, Slot, Variant
 from exporter.overhead.blocks import Block
-from exporter.overhead.dither import dither
 from exporter.overhead.hodges_lehmann import FEWEST_UNITS, hodges_lehmann
-from exporter.overhead.pex import FEWEST_BLOCKS, paired_exceedance
+from exporter.overhead.pex import FEWEST_BLOCKS
 from exporter.overhead.ratio import Ratio, exponential
 from exporter.overhead.sketch import LogSketch
+from exporter.overhead.sketch_pex import sketched_exceedance
 from exporter.overhead.stretches import HOUR, Stretch, hour_of, merged
 from exporter.overhead.two_level import Z, two_level
 from exporter.overhead.units import thin
 from exporter.overhead.words import DEFAULT_THRESHOLD
 
 PERCENTILES = (50, 99)
-MOST_SAMPLES = 400_000
-"""Samples of each side that a ratio is computed from, the newest: two days of bursts of 20 every 10 seconds."""
 _FEWEST_FOR_TAIL = 100
 _FEWEST_IN_A_GROUP = 5
 _FEWEST_GROUPS = 3
+_ONE_ERROR = 0.994458
+"""Two-sided 68 % quantile of the normal distribution."""
 
 NEEDED = f"at least {FEWEST_BLOCKS} blocks of five minutes with enough samples for an interval"
 
@@ -151,6 +149,7 @@ def compare(
     `swapped`: the side that is encrypted now was the plain one in the baseline.
     """
     before = {variant: baseline.sides[variant.other if swapped else variant].levels for variant in Variant}
+    then = reference(baseline, swapped)
     raw, control = (
         {
             percent: ratio
@@ -160,12 +159,24 @@ def compare(
         for variant in (Variant.ENCRYPTED, Variant.PLAIN)
     )
     adjusted = {
-        percent: ratio
-        for percent, found in now.items()
-        if percent in baseline.ratio
-        and (ratio := divided(found, inverse(baseline.ratio[percent]) if swapped else baseline.ratio[percent]))
+        percent: ratio for percent, found in now.items() if percent in then and (ratio := divided(found, then[percent]))
     }
     return Comparison(raw, control, adjusted)
+
+
+def reference(baseline: SeriesBaseline, swapped: bool) -> dict[int, Ratio]:
+    """`r0` by percentile, for the sides as they are now; `swapped` as in `compare`."""
+    return {percent: inverse(ratio) if swapped else ratio for percent, ratio in baseline.ratio.items()}
+
+
+def upper_reference(ratio: Ratio) -> float | None:
+    """The upper end of the 68 % interval (one standard error) of `r0`, from its 95 % interval; None where it is unknown.
+
+    A breach against a baseline means more than so many times this: what is not known well gives no alarm.
+    """
+    if not ratio.estimate or not ratio.upper:
+        return None
+    return exponential(math.log(ratio.estimate) + math.log(ratio.upper / ratio.estimate) * _ONE_ERROR / Z)
 
 
 def divided(now: Ratio, before: Ratio) -> Ratio | None:
@@ -227,25 +238,12 @@ def _of_units(groups: Sequence[_Group]) -> dict[int, Ratio]:
 
 
 def _exceedance(groups: Sequence[_Group]) -> dict[int, Ratio]:
-    kept: list[_Group] = []
-    total = 0
-    for group in reversed(groups):
-        total += sum(block.plain.samples for block in group)
-        if kept and total > MOST_SAMPLES:
-            break
-        kept.append(group)
-    if len(kept) < FEWEST_BLOCKS:
-        return {}
-    sizes = [sum(block.plain.samples for block in group) for group in kept]
-    numbers = np.repeat(np.arange(len(kept)), sizes)
-    encrypted, plain = dither(*(_logs(kept, variant) for variant in (Variant.ENCRYPTED, Variant.PLAIN)))
-    found = {percent: paired_exceedance(encrypted, numbers, plain, numbers, percent / 100) for percent in PERCENTILES}
+    encrypted, plain = (
+        [merged(block.side(variant).sketch for block in group) for group in groups]
+        for variant in (Variant.ENCRYPTED, Variant.PLAIN)
+    )
+    found = {percent: sketched_exceedance(encrypted, plain, percent / 100) for percent in PERCENTILES}
     return {percent: ratio for percent, ratio in found.items() if ratio is not None}
-
-
-def _logs(groups: Sequence[_Group], variant: Variant) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    expanded = [block.side(variant).sketch.expand() for group in groups for block in group]
-    return np.log(np.concatenate(expanded))
 
 
 def _side(groups: Sequence[_Group], variant: Variant) -> BaselineSide:

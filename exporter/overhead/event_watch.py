@@ -14,9 +14,10 @@ from typing import Any
 from exporter.domain.events import Event, EventKind
 from exporter.domain.model import PairFacts, Phase, TargetFacts, Variant
 from exporter.domain.states import Activity, EncryptionState, KeystoreState
+from exporter.overhead import formats
 
 READINGS = 2
-"""How often in a row a keystore must be read the same to be believed."""
+"""How often in a row a keystore, or the size of a cache, must be read the same to be believed."""
 SETTLED_READINGS = 3
 """How often in a row the number of encrypted objects must be the same: a conversion of many tables is one event."""
 SAME_SECONDS = 900.0
@@ -25,6 +26,7 @@ QUIET_SECONDS = 6 * 3600.0
 """After an event about the number of objects, the next one comes no sooner: tables come and go."""
 
 _STATE_VERSION = 1
+_MIB = 2**20
 _INVENTORY, _PAIR = "inventory", "pair"
 _NOT_ENCRYPTED_DATA = frozenset({"redo", "undo", "binlog", "temp", "wal", "backup"})
 """Kinds of objects that the server writes for itself: whether they are encrypted is not whether data are."""
@@ -132,29 +134,14 @@ class EventWatch:
         return found
 
     def activity(self, activity: Activity, at: float) -> list[Event]:
-        """Sums of the whole instance: where one fell that nobody can reset, it was restarted. Of those that an
-        administrator can reset, or that lose their part when a file is dropped, all must have fallen."""
-        firm, loose = _sums(activity)
-        if not firm and not loose:
-            return []
-        before = self._facts.get("sums")
-        self._facts["sums"] = _Fact(firm | loose, at)
-        self.changes += 1
-        if before is None:
-            return []
-        fell, rose = (
-            {
-                name
-                for name, value in (firm | loose).items()
-                if name in before.value and sign * value > sign * before.value[name]
-            }
-            for sign in (-1.0, 1.0)
-        )
-        if not (fell & firm.keys() or (fell and not rose)):
-            return []
+        """Whether the instance was restarted, and whether its cache of blocks was given another size."""
         found: list[Event] = []
-        words = "the instance was restarted: its counters began anew"
-        self._event(found, "sums", EventKind.RESTART, at, before.read, words)
+        self._restarted(activity, at, found)
+        size = activity.buffer_bytes
+        if size and (change := self._hear("buffer bytes", size, at, READINGS)):
+            before, last, since = change
+            words = f"buffer pool {formats.count(before / _MIB)} MiB → {formats.count(size / _MIB)} MiB"
+            self._event(found, "buffer", EventKind.RESIZE, since, last, words)
         return found
 
     def marked(self, event: Event) -> None:
@@ -187,11 +174,37 @@ class EventWatch:
                 isinstance(value, int | float) for value in watch._facts["sums"].value.values()
             ):
                 raise ValueError("damaged sums")
+            if "buffer bytes" in watch._facts and not isinstance(watch._facts["buffer bytes"].value, int):
+                raise ValueError("a damaged size")
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError("what is known of a target is damaged") from error
         return watch
 
     # -- steps -------------------------------------------------------------------------------------------
+
+    def _restarted(self, activity: Activity, at: float, found: list[Event]) -> None:
+        """Of sums that nobody can reset one must have fallen; of those that an administrator can reset, or that lose their
+        part when a file is dropped, all."""
+        firm, loose = _sums(activity)
+        if not firm and not loose:
+            return
+        before = self._facts.get("sums")
+        self._facts["sums"] = _Fact(firm | loose, at)
+        self.changes += 1
+        if before is None:
+            return
+        fell, rose = (
+            {
+                name
+                for name, value in (firm | loose).items()
+                if name in before.value and sign * value > sign * before.value[name]
+            }
+            for sign in (-1.0, 1.0)
+        )
+        if not (fell & firm.keys() or (fell and not rose)):
+            return
+        words = "the instance was restarted: its counters began anew"
+        self._event(found, "sums", EventKind.RESTART, at, before.read, words)
 
     def _inventory(self, state: EncryptionState, at: float, found: list[Event]) -> None:
         names = sorted({name for name, objects in state.algorithms if objects and name})

@@ -2,18 +2,20 @@
 
 One operation on one pair of one target is a series. Ticks and blocks of the history go in, a `Judgement` comes out; who
 keeps the series calls `judge` at least once a minute, and writes `to_state` down whenever it writes blocks down, and at
-once when `judge` or `add` report a breach that begins or ends.
+once when `judge`, `add` or `compare_with` report a breach that begins or ends.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from exporter.domain.model import Tick
+from exporter.overhead.baseline import divided, upper_reference
 from exporter.overhead.blocks import Block
-from exporter.overhead.evidence import CRITICAL_THRESHOLD, Evidence, Name, for_bursts, for_units
+from exporter.overhead.evidence import CRITICAL_THRESHOLD, Detector, Evidence, Name, for_bursts, for_units
 from exporter.overhead.ratio import Ratio
 from exporter.overhead.series_evidence import SeriesEvidence
 from exporter.overhead.tau import HOUR, SIX_HOURS, Wandering, window_estimate
@@ -24,6 +26,7 @@ from exporter.overhead.words import DEFAULT_THRESHOLD
 
 _STATE_VERSION = 1
 _BLOCK = 300.0
+_BASELINE = "baseline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +62,16 @@ class Series:
         critical: float | None = CRITICAL_THRESHOLD,
     ) -> None:
         chosen = for_bursts(percentiles, threshold, critical) if samples > 1 else for_units(threshold, critical)
-        self._detectors = () if certifying else chosen
+        self._plain = () if certifying else chosen
+        self._detectors = self._plain
         self._certifying, self._threshold, self._samples = certifying, threshold, samples
+        self._before: dict[int, Ratio] = {}
+        self._told = False
         self._hours, self._six_hours = Wandering(HOUR), Wandering(SIX_HOURS)
         self.window = SeriesWindow(percentiles=percentiles, tau=lambda figure: self._hours.tau(figure))
         self._day = DayWindow(percentiles)
         self._evidence = SeriesEvidence(self._detectors)
-        self._verdict = Verdict([detector.name for detector in self._detectors])
+        self._verdict = Verdict(_names(self._detectors))
         self._supply = Supply(began)
         self._epoch: str | None = None
         self._frozen = False
@@ -98,6 +104,28 @@ class Series:
         """The database was restarted, or another one took over: its caches are cold."""
         self._evidence.hold_off(at)
 
+    def compare_with(self, before: Mapping[int, Ratio] | None) -> tuple[Breach, ...]:
+        """Asks as well whether encrypted / plain grew beyond what it was `before`, by percentile; None: nothing is known.
+
+        Only at the lower threshold: who is twice as slow as the twin is found by the twin. Where the ratio is the one that
+        is compared with already, evidence and breach go on; where it is another one, or none, they are gone: the breaches
+        that are returned.
+        """
+        self._told = True
+        chosen = {} if before is None else dict(before)
+        if chosen == self._before:
+            return ()
+        renewed = {percent for percent in {*self._before, *chosen} if self._before.get(percent) != chosen.get(percent)}
+        self._before, self._detectors = chosen, (*self._plain, *self._against(chosen))
+        self._evidence.ask(self._detectors)
+        gone = [name for name in self._verdict.breached if name.reference == _BASELINE and name.percentile in renewed]
+        return self._verdict.ask(_names(self._detectors), anew=gone)
+
+    @property
+    def before(self) -> Mapping[int, Ratio]:
+        """What it is compared with: a baseline's encrypted / plain by percentile."""
+        return self._before
+
     # -- what comes out ----------------------------------------------------------------------------------
 
     def judge(self, now: float, period: float, *, unreachable: bool = False) -> Judgement:
@@ -109,7 +137,7 @@ class Series:
         self._teach(now)
         hour = self.window.summary(now, certifying=self._certifying)
         situation = Situation(
-            ratios=_by_reference(hour.latency_ratio),
+            ratios=_by_reference(hour.latency_ratio, self._before),
             epoch_age=self._evidence.epoch_age(now),
             certifying=self._certifying,
             blind=hour.blind,
@@ -167,25 +195,46 @@ class Series:
             "verdict": self._verdict.to_state(),
             "hours": self._hours.to_state(),
             "six_hours": self._six_hours.to_state(),
+            "before": {str(percent): ratio.to_dict() for percent, ratio in self._before.items()},
         }
 
     def restore_state(self, state: Mapping[str, Any]) -> None:
         """The inverse of `to_state`, before any tick. Raises ValueError when the state is damaged, and changes nothing.
 
-        A detector whose threshold is no longer the one that is configured begins anew, without its breach.
+        A detector whose threshold is no longer the one that is configured begins anew, without its breach. What was
+        compared with goes on being so until `compare_with` says otherwise; if it did already, it prevails.
         """
         try:
             version, epoch = state["version"], state["epoch"]
-            evidence = SeriesEvidence.from_state(self._detectors, state["evidence"])
-            verdict = Verdict.from_state([detector.name for detector in self._detectors], state["verdict"])
+            kept = {int(percent): _ratio(ratio) for percent, ratio in state.get("before", {}).items()}
+            before = self._before if self._told else kept
+            detectors = (*self._plain, *self._against(before))
+            same = [
+                one
+                for one in detectors
+                if one.reference != _BASELINE or kept.get(one.percentile) == before[one.percentile]
+            ]
+            evidence = SeriesEvidence.from_state(detectors, state["evidence"])
+            verdict = Verdict.from_state(_names(same), state["verdict"])
+            verdict.ask(_names(detectors))
             hours = Wandering.from_state(HOUR, state["hours"])
             six_hours = Wandering.from_state(SIX_HOURS, state["six_hours"])
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise ValueError("damaged state of a series") from error
         if version != _STATE_VERSION or not isinstance(epoch, str | None):
             raise ValueError("damaged state of a series, or one of an unknown version")
         self._epoch, self._evidence, self._verdict = epoch, evidence, verdict
+        self._before, self._detectors = before, detectors
         self._hours, self._six_hours = hours, six_hours
+
+    def _against(self, before: Mapping[int, Ratio]) -> tuple[Detector, ...]:
+        """The detectors that ask whether the ratio is above that of a baseline, where its upper end is known."""
+        found: list[Detector] = []
+        for detector in self._plain:
+            limit = upper_reference(before[detector.percentile]) if detector.percentile in before else None
+            if limit is not None and detector.threshold == self._threshold:
+                found.append(replace(detector, reference=_BASELINE, reference_ratio=limit))
+        return tuple(found)
 
     def _enter(self, epoch: str) -> None:
         if self._epoch == epoch:
@@ -209,5 +258,21 @@ class Series:
                     self._hours.add(figure, window)
 
 
-def _by_reference(ratios: Mapping[int, Ratio]) -> dict[tuple[int, str], Ratio]:
-    return {(percent, "plain"): ratio for percent, ratio in ratios.items()}
+def _by_reference(ratios: Mapping[int, Ratio], before: Mapping[int, Ratio]) -> dict[tuple[int, str], Ratio]:
+    found = {(percent, "plain"): ratio for percent, ratio in ratios.items()}
+    for percent, ratio in ratios.items():
+        if percent in before and (adjusted := divided(ratio, before[percent])) is not None:
+            found[percent, _BASELINE] = adjusted
+    return found
+
+
+def _names(detectors: Sequence[Detector]) -> list[Name]:
+    return [detector.name for detector in detectors]
+
+
+def _ratio(state: Mapping[str, Any]) -> Ratio:
+    """The inverse of `Ratio.to_dict`. Raises ValueError and what a damaged mapping raises."""
+    ends = [None if state[name] is None else float(state[name]) for name in ("estimate", "lower", "upper")]
+    if not all(value is None or (0.0 < value < math.inf) for value in ends):
+        raise ValueError("a damaged ratio")
+    return Ratio(ends[0], ends[1], ends[2], int(state["samples"]))

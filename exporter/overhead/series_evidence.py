@@ -46,16 +46,14 @@ class SeriesEvidence:
     """
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
-        if len({detector.name for detector in detectors}) != len(detectors):
-            raise ValueError("two detectors have the same name")
-        self._evidence = {detector.name: Evidence(detector) for detector in detectors}
+        self._evidence: dict[Name, Evidence] = {}
+        self._open: dict[tuple[float, bool], _OpenBlock] = {}
+        self._tails: dict[Name, _Tail] = {}
         self._epoch: str | None = None
         self._began: float | None = None
         self._held_until = -math.inf
-        self._open: dict[tuple[float, bool], _OpenBlock] = {}
-        self._tails: dict[Name, _Tail] = {}
         self._pool_block = -1  # Number of the window's newest block when the tails were last taken or amended.
-        self._forget_blocks()
+        self.ask(detectors)
 
     # -- what comes in -----------------------------------------------------------------------------------
 
@@ -103,6 +101,20 @@ class SeriesEvidence:
         self._epoch, self._began = epoch, at
         self._evidence = {name: Evidence(evidence.detector) for name, evidence in self._evidence.items()}
         self._forget_blocks()
+
+    def ask(self, detectors: Sequence[Detector]) -> None:
+        """From now on these are the detectors; those that were asked already keep their evidence and their open blocks.
+
+        Raises ValueError when two have the same name.
+        """
+        if len({detector.name for detector in detectors}) != len(detectors):
+            raise ValueError("two detectors have the same name")
+        known = {one.detector: one for one in self._evidence.values()}
+        opened, tails = self._open, self._tails
+        self._evidence = {one.name: known.get(one) or Evidence(one) for one in detectors}
+        self._renew_blocks()
+        self._open |= {key: block for key, block in opened.items() if key in self._open}
+        self._tails |= {one.name: tails[one.name] for one in detectors if one in known and one.name in tails}
 
     def hold_off(self, at: float, seconds: float = HOLD_OFF) -> None:
         """No bets until so many seconds after `at`; the evidence that there is stays."""
@@ -171,10 +183,13 @@ class SeriesEvidence:
     # -- steps -------------------------------------------------------------------------------------------
 
     def _forget_blocks(self) -> None:
+        self._renew_blocks()
+        self._pool_block = -1
+
+    def _renew_blocks(self) -> None:
         asked = [evidence.detector for evidence in self._evidence.values()]
         self._open = {(one.block, one.units): _OpenBlock(one.block) for one in asked}
         self._tails = {one.name: _Tail(one) for one in asked if not one.units and one.block < _POOL_STEP}
-        self._pool_block = -1
 
     def _close(self, at: float, pool: Pool, frozen: bool, *, units_only: bool = False) -> list[Name]:
         """Judges the blocks that ended before `at`."""

@@ -68,18 +68,24 @@ class Wandering:
     def __init__(self, length: float) -> None:
         self.length = length
         self._windows: dict[str, array[float]] = {}
+        # Asked for with every judgement and at every writing, and new once in a window.
+        self._taus: dict[str, float] = {}
+        self._state: dict[str, Any] | None = None
 
     def add(self, figure: str, window: WindowEstimate) -> None:
         """Takes a window; one that does not begin after the newest is known already."""
         kept = self._windows.setdefault(figure, array("d"))
         if kept and window.start <= kept[-3]:
             return
+        self._forget()
         kept.extend(window)
         while kept[0] <= window.start - WEEK:
             del kept[:3]
 
     def tau(self, figure: str) -> float:
-        return tau_of(tuple(self._of(figure)))
+        if figure not in self._taus:
+            self._taus[figure] = tau_of(tuple(self._of(figure)))
+        return self._taus[figure]
 
     def newest(self) -> float:
         """Start of the newest window of any figure; -inf without any."""
@@ -87,9 +93,15 @@ class Wandering:
 
     def clear(self) -> None:
         self._windows.clear()
+        self._forget()
 
     def to_state(self) -> dict[str, Any]:
-        """For JSON; it changes once in a window."""
+        """For JSON; the same object as long as nothing changed, to be read only."""
+        if self._state is None:
+            self._state = self._made_state()
+        return self._state
+
+    def _made_state(self) -> dict[str, Any]:
         windows = {
             figure: [
                 [round(start), round(log_ratio, _DIGITS), round(error, _DIGITS)]
@@ -113,6 +125,10 @@ class Wandering:
         if version != _STATE_VERSION or not same:
             raise ValueError(f"windows of an unknown version {version} or length")
         return found
+
+    def _forget(self) -> None:
+        self._taus.clear()
+        self._state = None
 
     def _of(self, figure: str) -> Iterator[WindowEstimate]:
         kept = self._windows.get(figure, ())

@@ -87,6 +87,14 @@ class Verdict:
         self._since.update({breach.name: breach.since for breach in begun})
         return tuple(begun)
 
+    def ask(self, names: Iterable[Name], anew: Iterable[Name] = ()) -> tuple[Breach, ...]:
+        """From now on these are the detectors; the breaches that are gone, with their detectors or as those of `anew`."""
+        kept, renewed = list(names), set(anew)
+        gone = [breach for breach in self.breaches if breach.name not in kept or breach.name in renewed]
+        lost = {breach.name for breach in gone}
+        self._since = {name: None if name in lost else self._since.get(name) for name in kept}
+        return tuple(gone)
+
     def update(self, situation: Situation) -> tuple[Breach, ...]:
         """Ends what is over; the breaches that ended. Call it whenever the ratios were made anew."""
         if situation.frozen or situation.held:
@@ -163,8 +171,15 @@ class Verdict:
 def word_of_state(state: State, ratios: Mapping[tuple[int, str], Ratio], threshold: float = DEFAULT_THRESHOLD) -> Word:
     """The word that is shown for a state; `ratios` as in `Situation`."""
     if state is State.OK:
-        below = all(ratio.upper is not None and ratio.upper < threshold for ratio in ratios.values())
-        return Word.WITHIN_BUDGET if below else Word.UNDECIDED
+        # Only the twin can show that the cost is small, for a baseline may be known too badly to show anything; but
+        # what has surely grown since then is not within the budget.
+        shown = all(
+            ratio.upper is not None and ratio.upper < threshold
+            if reference == "plain"
+            else ratio.lower is None or ratio.lower <= threshold
+            for (_, reference), ratio in ratios.items()
+        )
+        return Word.WITHIN_BUDGET if shown else Word.UNDECIDED
     return _WORDS[state]
 
 

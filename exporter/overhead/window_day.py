@@ -32,6 +32,7 @@ HOURS = 24
 UNITS_PER_HOUR = 2
 """Units of an hour are averaged to so many: what disturbs neighbours alike must not count several times."""
 _FEWEST_FOR_TAIL = 100
+_BLOCK = 300.0
 
 _Totals = tuple[dict[Variant, int], dict[Variant, dict[int, float]], float | None]
 """Samples, percentiles, gap."""
@@ -77,6 +78,13 @@ class _Hour:
         self.in_bursts |= block.plain.samples > 3 * len(block.units) + 3
         self.units.extend(block.units)
 
+    def thin(self) -> bool:
+        """Averages the units, unless that was done."""
+        if len(self.units) <= UNITS_PER_HOUR:
+            return False
+        self.units = list(thin(self.units, UNITS_PER_HOUR))
+        return True
+
     def sketch(self, variant: Variant) -> LogSketch:
         return LogSketch.from_bytes(self.packed[variant]) if variant in self.packed else LogSketch()
 
@@ -114,6 +122,9 @@ class DayWindow:
         self._newest = max(self._newest, block.start)
         self._hours[start] = hour
         hour.add(block)
+        if len(hour.taken) * _BLOCK >= HOUR:
+            # Nothing more will come. A day from the history would else take ten times as much until it is asked for.
+            hour.thin()
         self._changes += 1
         return True
 
@@ -208,8 +219,7 @@ class DayWindow:
         for start in [start for start in self._hours if start < until - HOURS * HOUR]:
             del self._hours[start]
         for start, hour in self._hours.items():
-            if start < until and len(hour.units) > UNITS_PER_HOUR:
-                hour.units = list(thin(hour.units, UNITS_PER_HOUR))
+            if start < until and hour.thin():
                 self._changes += 1
 
     def _remember(self, what: object, key: object, compute: Callable[[], _Result]) -> _Result:

@@ -72,7 +72,7 @@ class Lane:
         self._changed, self._speaking = threading.Condition(), threading.Lock()
         self._pending: list[str] = []
         self._not_before: dict[str, float] = {}
-        self._longest_jitter = 0.2 * settings.intervals_of(target).canary
+        self._longest_jitter = clock.real(0.2 * settings.intervals_of(target).canary)
         self._rng = random.Random()
         self._running: str | None = None
         self._stopping = False
@@ -117,7 +117,7 @@ class Lane:
             self._skipped[MISSED] += runs
 
     def load_ratio(self) -> float:
-        return self._allowance.load_ratio(self._clock.monotonic())
+        return self._allowance.load_ratio(self._clock.paced())
 
     def want_boost(self, keys: Iterable[Key]) -> None:
         """Take more samples of these operations, and of no others, as far as that is allowed."""

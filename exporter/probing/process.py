@@ -99,7 +99,7 @@ class ProbeProcess:
         self._noise = NullCanary(self._turnstile)
         self._schedule = Schedule()
         self._stopping, self._begun = threading.Event(), threading.Event()
-        self._roster = Roster(self._lane, self._schedule)
+        self._roster = Roster(self._lane, self._schedule, self._clock)
         self._reassigned = 0
 
     def run(self) -> int:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from exporter.config.changes import only
 from exporter.config.schema import Settings, TargetSettings
+from exporter.domain.clock import Clock
 from exporter.probing.budget import Key
 from exporter.probing.lane import Lane
 from exporter.probing.messages import collector_intervals
@@ -32,8 +33,8 @@ class _Waiting(NamedTuple):
 class Roster:
     """Thread-safe. `lanes` may be read at any time: it is never changed, but replaced."""
 
-    def __init__(self, make: Make, schedule: Schedule) -> None:
-        self._make, self._schedule = make, schedule
+    def __init__(self, make: Make, schedule: Schedule, clock: Clock) -> None:
+        self._make, self._schedule, self._clock = make, schedule, clock
         self._lock = threading.RLock()
         self.lanes: Mapping[str, Lane] = {}
         self._waiting: dict[str, _Waiting] = {}
@@ -112,7 +113,11 @@ class Roster:
         lane.start()
         for collector, interval in collector_intervals(one.settings, one.target).items():
             self._schedule.every(
-                interval, one.target.name, collector, partial(lane.offer, collector), lane.count_missed
+                self._clock.real(interval),
+                one.target.name,
+                collector,
+                partial(lane.offer, collector),
+                lane.count_missed,
             )
         lane.want_boost(self._boosts.pop(one.target.name, ()))
         self.lanes = {**self.lanes, one.target.name: lane}

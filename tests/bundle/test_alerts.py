@@ -1,4 +1,4 @@
-"""What may be changed in the alert rules, and the command that writes them."""
+"""What may be changed in the alert rules, and the commands that write them and the dashboards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.bundle import alerts
+from exporter.bundle import alerts, dashboards
 from exporter.bundle.alerts import SETTINGS, Thresholds, with_settings
 from exporter.bundle.alerts.thresholds import duration
 from exporter.domain.errors import ConfigErrors
@@ -124,6 +124,14 @@ def test_the_command_writes_the_rules(tde: CommandLine, tmp_path: Path) -> None:
     wanted = alerts.files(Thresholds(host_cpu_ratio=0.7), kubernetes=True)
     assert done.stdout.split() == [str(out / name) for name in wanted]
     assert {name: (out / name).read_text() for name in wanted} == wanted
+
+
+def test_the_other_command_writes_the_dashboards(tde: CommandLine, tmp_path: Path) -> None:
+    options = ("--path", "/srv/boards", "--prometheus", "http://prometheus.example:9090", "--kubernetes")
+    done = tde("bundle", "dashboards", "--out", str(tmp_path), *options)
+    assert (done.returncode, done.stderr) == (0, "")
+    wanted = dashboards.files(path="/srv/boards", prometheus="http://prometheus.example:9090", config_maps=True)
+    assert {name: (tmp_path / name).read_text() for name in wanted} == wanted
 
 
 def test_the_command_lists_what_can_be_set_and_all_alerts(tde: CommandLine, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from exporter.domain.errors import Reason
 from exporter.domain.states import Activity
+from exporter.exposition.activity import screened_activity
 from exporter.landing import landing
 from exporter.probing.messages import ActivityRead, CollectorDone
 from exporter.web.pages.landing import KeystoreRow
@@ -36,7 +37,9 @@ def shown(stage: Stage) -> dict[str, float | None]:
 
 
 def test_every_value_has_a_metric() -> None:
-    assert {field.name for field in fields(Activity)} - {"decrypt_unit", "decrypt_source", "problems"} == set(NAMES)
+    # Of the size of the cache, changes are shown as events.
+    without = {"decrypt_unit", "decrypt_source", "buffer_bytes", "problems"}
+    assert {field.name for field in fields(Activity)} - without == set(NAMES)
 
 
 def test_the_instance_is_shown_as_it_tells(server: Stage) -> None:
@@ -153,6 +156,12 @@ def test_the_bounds_of_what_can_be_true(server: Stage, field: str, value: Any, e
 
     assert server.value(NAMES.get(field, NAMES["decrypts"])) == expected
     assert server.value("tde_exporter_invalid_values_total") == (expected is None)
+
+
+def test_the_size_of_a_cache_that_cannot_be_true_is_unknown() -> None:
+    for value, expected in ((2**24, 2**24), (0, None), (-1, None), ("16M", None), (None, None)):
+        found, invalid = screened_activity(replace(ACTIVITY, buffer_bytes=value))  # type: ignore[arg-type]
+        assert (found.buffer_bytes, invalid) == (expected, int(value is not None and expected is None))
 
 
 def test_rates_are_those_between_the_last_two_readings(server: Stage) -> None:

@@ -119,13 +119,15 @@ def test_a_default_target_exports_at_most_400_series(old: Stage) -> None:
     assert old.known("tde_exporter_series") <= 400
 
 
-def test_a_baseline_and_events_add_at_most_70_series(old: Stage) -> None:
+def test_a_baseline_and_events_add_at_most_90_series(old: Stage) -> None:
     before = old.known("tde_exporter_series")
     old.remember()
     assert len(old.samples()["tde_event_timestamp_seconds"]) == 20
     assert old.value("tde_baseline_overhead_ratio_upper", operation="point_select", percentile="99") is not None
     assert old.value("tde_baseline_control_ratio", operation="point_select", percentile="99") is not None
-    assert old.known("tde_exporter_series") <= before + 70
+    for name in ("tde_overhead_breach", "tde_overhead_evidence"):
+        assert old.value(name, operation="point_select", percentile="99", reference="baseline") is not None
+    assert old.known("tde_exporter_series") <= before + 90
 
 
 def test_a_default_server_exports_at_most_400_series(old_server: Stage) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from exporter.domain.clock import FakeClock
 from exporter.domain.model import Operation, Phase, SeriesKey, Tick
-from exporter.exposition.series_book import Outline
-from exporter.exposition.statistics import MOST_SECONDS, MOST_WAITING, OLDEST_JUDGEMENT, Statistics
+from exporter.exposition.series_book import Outline, Plan
+from exporter.exposition.statistics import MOST_SECONDS, MOST_WAITING, NOBODY_LOOKED, OLDEST_JUDGEMENT, Statistics
 from exporter.overhead.windows import SeriesSummary
 from tests.exposition.stages import Stage
 
@@ -88,3 +88,65 @@ def test_a_damaged_block_is_left_out(ticks: list[Tick], caplog: pytest.LogCaptur
     assert "left out" in caplog.text
     again.restore(key, block)
     assert [(found, kept.plain.samples) for found, kept in again.blocks()] == [(key, 20)]
+
+
+def test_what_somebody_looked_at_is_not_judged_for_nobody(ticks: list[Tick]) -> None:
+    clock = FakeClock()
+    statistics = Statistics(dict.fromkeys(_keys(), OUTLINE), clock)
+    key = next(_keys())
+    first = statistics.judged({})[key].judgement
+
+    def judged_anew() -> bool:
+        statistics.offer(ticks[0])
+        statistics.judge({}, unseen_for=NOBODY_LOOKED)
+        return statistics._books[key].judgement is not first
+
+    clock.advance(NOBODY_LOOKED - 1)
+    assert not judged_anew()
+    clock.advance(1)
+    assert judged_anew()
+
+
+def test_silence_is_measured_by_the_time_from_tick_to_tick(ticks: list[Tick]) -> None:
+    clock = FakeClock()
+    statistics = Statistics(dict.fromkeys(_keys(), OUTLINE), clock)
+    key = next(_keys())
+
+    def word(plan: Plan) -> str:
+        clock.advance(OLDEST_JUDGEMENT)
+        judgement = statistics.judged({key: plan})[key].judgement
+        assert judgement is not None
+        return judgement.hour.word
+
+    for _ in range(25):
+        clock.advance(60.0)
+        statistics.offer(ticks[0])
+    assert word(Plan(60.0)) == "warming"
+    assert word(Plan(10.0)) == "no_data"
+    assert word(Plan(60.0, unreachable=True)) == "held"
+
+
+def test_more_samples_are_wanted_while_a_decision_is_near(stage: Stage) -> None:
+    stage.begin()
+    stage.hours(0.2)
+    assert stage.ledger.boost_wanted("embedded") == frozenset()
+
+    stage.slowness = 2.5
+    wanted: set[tuple[str, Operation]] = set()
+    while not stage.ledger.lasting():
+        stage.hours(0.01)
+        stage.ledger.view()
+        wanted |= stage.ledger.boost_wanted("embedded")
+    assert wanted == {(stage.target.pairs[0].name, Operation.POINT_SELECT)}
+    assert stage.ledger.boost_wanted("elsewhere") == frozenset()
+
+
+def test_what_is_boosted_is_shown_as_it_was_told(stage: Stage) -> None:
+    stage.begin()
+    assert "tde_canary_boosted" not in stage.names()
+    stage.boost((stage.target.pairs[0].name, Operation.POINT_SELECT))
+    assert stage.value("tde_canary_boosted", operation="point_select") == 1
+    assert stage.value("tde_canary_boosted", operation="full_scan") == 0
+
+    stage.ledger.process_up(0, False)
+    assert "tde_canary_boosted" not in stage.names()

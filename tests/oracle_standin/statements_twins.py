@@ -30,6 +30,7 @@ SIMPLE = (
     "activity.statistics",
     "activity.times",
     "activity.host",
+    "activity.memory",
     "counters.names",
     "counters.times",
     "counters.of_session_without_times",

@@ -20,14 +20,17 @@ from exporter.overhead.baseline import (
     freeze,
     inverse,
     levels,
+    reference,
+    upper_reference,
     verdict,
 )
 from exporter.overhead.blocks import Block, BlockSide
-from exporter.overhead.certificate import Certificate, certify
+from exporter.overhead.certificate import Certificate, Certified, certify, certify_day, weakest
 from exporter.overhead.ratio import Ratio
 from exporter.overhead.sketch import LogSketch
 from exporter.overhead.stretches import Stretch, joined, stretch
 from exporter.overhead.units import UnitPoint
+from exporter.overhead.window_day import DaySummary
 
 START = 1_800_000_000.0
 
@@ -167,6 +170,17 @@ def test_an_unknown_end_stays_unknown() -> None:
     assert divided(Ratio(None, 20.0, None, 50), before) is None
 
 
+def test_the_reference_of_an_alarm_is_one_error_above_the_ratio_of_the_sides_as_they_are_now() -> None:
+    ratio = Ratio(1.1, 1.1 / math.exp(0.196), 1.1 * math.exp(0.196), 700)
+    assert upper_reference(ratio) == pytest.approx(1.1 * math.exp(0.0994), rel=1e-4)
+    baseline = SeriesBaseline({}, {50: ratio}, 12, 3600.0)
+    assert reference(baseline, swapped=False) == {50: ratio}
+    turned = upper_reference(reference(baseline, swapped=True)[50])
+    assert turned == pytest.approx(math.exp(0.0994) / 1.1, rel=1e-4)
+    assert upper_reference(replace(ratio, upper=None)) is None
+    assert upper_reference(Ratio(None, 20.0, None, 700)) is None
+
+
 def test_percentiles_among_timeouts_have_no_level_and_are_not_compared() -> None:
     parts = bursts(24, 1.0)
     late = [
@@ -210,6 +224,28 @@ def judged(seconds: float, **ratios: tuple[float, float, float]) -> Certificate:
 )
 def test_plain_twins_are_certified_refused_or_neither(seconds: float, ratios: dict, word: Certificate) -> None:
     assert judged(seconds, **ratios) is word
+
+
+def day(hours: int, ratio: Ratio | None) -> DaySummary:
+    return DaySummary("e", START, hours, {}, {}, {} if ratio is None else {50: ratio}, None, None)
+
+
+def test_a_day_certifies_once_all_of_its_hours_are_there() -> None:
+    good = Ratio(1.0, 0.97, 1.04, 50_000)
+    assert certify_day(day(24, good)).word is Certificate.CERTIFIED
+    assert certify_day(day(23, good)).word is Certificate.TOO_SHORT
+    assert certify_day(day(3, None)).reason == "3\u00a0h 0\u00a0min of measurements, a day is needed"
+    assert certify_day(day(24, None)).reason == "P50 is unknown"
+    assert certify_day(day(12, Ratio(1.3, 1.2, 1.4, 50_000))).word is Certificate.REFUSED
+
+
+def test_a_pair_is_what_its_weakest_series_is() -> None:
+    words = [Certificate.CERTIFIED, Certificate.UNDECIDED, Certificate.TOO_SHORT, Certificate.REFUSED]
+    judged = {word.words: Certified(word, "") for word in words}
+    for last in (4, 3, 2, 1):
+        some = dict(list(judged.items())[:last])
+        assert weakest(some) == (words[last - 1].words, judged[words[last - 1].words])
+    assert weakest(dict[str, Certified]()) is None
 
 
 def test_the_reason_of_a_refusal_says_what_was_found_and_what_is_allowed() -> None:

@@ -203,6 +203,23 @@ def test_sums_that_are_unknown_or_of_another_kind_or_reset_are_no_restart(watche
     assert watched(later) == []
 
 
+def test_another_size_of_the_buffer_pool_is_an_event_once_it_was_read_twice(watched: Watched) -> None:
+    small, large = (replace(ACTIVITY, buffer_bytes=size * 2**20) for size in (128, 6144))
+    watched(small, ACTIVITY, small)
+    last_small = watched.now
+    assert watched(large, ACTIVITY, small, large) == []
+    first_large = watched.now
+    watched.restarted()
+    assert watched(ACTIVITY) == []
+    (event,) = watched(large, large)
+    assert (event.kind, event.text) == (EventKind.RESIZE, "buffer pool 128 MiB → 6 144 MiB")
+    assert last_small < (event.before or 0.0) < event.at
+    assert event.at > first_large
+    assert watched(large, large, ACTIVITY) == []
+    # Also where nothing else is known of an instance.
+    assert kinds(watched(*[Activity(buffer_bytes=2**30)] * 2)) == [EventKind.RESIZE]
+
+
 def test_what_an_operator_said_is_not_said_again(watched: Watched) -> None:
     watched(twins())
     watched.watch.marked(Event("orders", watched.now, EventKind.ENABLEMENT, "now", Origin.MARKED))
@@ -225,6 +242,7 @@ def test_two_pairs_that_are_enabled_one_after_the_other_are_two_events(watched: 
         {"version": 1, "facts": {"version": ["8", "soon"]}, "newest": {}},
         {"version": 1, "facts": {"version": 5}, "newest": {}},
         {"version": 1, "facts": {"sums": [{"reads": "many"}, 1.0]}, "newest": {}},
+        {"version": 1, "facts": {"buffer bytes": ["large", 1.0]}, "newest": {}},
         {"version": 1, "facts": [], "newest": {}},
     ],
 )

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from exporter.domain.model import Tick, Variant, Work
+from exporter.overhead.baseline import divided, upper_reference
 from exporter.overhead.evidence import Name
+from exporter.overhead.ratio import Ratio
 from exporter.overhead.series import Judgement, Series
 from exporter.overhead.two_level import DEFAULT_TAU
 from exporter.overhead.verdict import Breach, State
@@ -21,6 +23,9 @@ E, P = Variant.ENCRYPTED, Variant.PLAIN
 START = 1_800_057_600.0  # A multiple of six hours.
 HOUR, PERIOD = 3600.0, 30.0
 TAIL, MEDIAN = Name(99, "plain", 1.2), Name(50, "plain", 1.2)
+SINCE, TAIL_SINCE = Name(50, "baseline", 1.2), Name(99, "baseline", 1.2)
+FASTER = {50: Ratio(0.9, 0.88, 0.92, 7200), 99: Ratio(0.9, 0.8, 1.01, 7200)}
+"""What the twins differed by before there was any encryption."""
 
 
 class Life:
@@ -205,6 +210,122 @@ def test_a_breach_outlives_its_epoch_until_the_new_one_shows_better(make_tick: A
     assert judged.breaches == ()
 
 
+def shown(life: Life) -> dict[Name, list[float]]:
+    return {one.detector.name: list(one.sums) for one in life.series.judge(life.now, PERIOD).evidence}
+
+
+def test_against_a_baseline_what_grew_since_then_is_a_breach(make_tick: Any) -> None:
+    life = Life(make_tick)
+    assert life.series.compare_with(FASTER) == ()
+    judged = life.live(1.5 * HOUR, 0.9)
+    assert [one.detector.name for one in judged.evidence[3:]] == [SINCE, TAIL_SINCE]
+    for one in judged.evidence[3:]:
+        limit = upper_reference(FASTER[one.detector.percentile])
+        assert limit is not None
+        assert one.detector.ratio == approx(1.2 * limit * math.exp(one.detector.margin))
+    assert judged.hour.word == "within_budget"
+
+    # Less than a fifth more than the plain twin takes, but 31 % more than there was of a difference.
+    judged = life.live(2.5 * HOUR, 1.18)
+    assert SINCE in {breach.name for breach in judged.breaches}
+    assert not {MEDIAN, TAIL} & {breach.name for breach in judged.breaches}
+    assert (judged.state, judged.hour.word) == (State.FIRING, "over_budget")
+
+    # It ends by the ratio to the baseline: that to the twin is below the threshold all the time from here.
+    judged = life.live(1.2 * HOUR, 1.12)
+    adjusted = divided(judged.hour.latency_ratio[50], FASTER[50])
+    assert adjusted is not None
+    assert (adjusted.lower or 0.0) > 1.15
+    assert SINCE in {breach.name for breach in judged.breaches}
+    judged = life.live(1.2 * HOUR, 0.95)
+    assert judged.breaches == ()
+    assert SINCE in {breach.name for breach in life.ended}
+    assert judged.hour.word == "within_budget"
+
+
+def test_another_baseline_begins_anew_and_the_same_one_goes_on(make_tick: Any) -> None:
+    life = Life(make_tick)
+    life.series.compare_with(FASTER)
+    life.live(3 * HOUR, 1.7)
+    names = {MEDIAN, TAIL, SINCE, TAIL_SINCE}
+    assert {breach.name for breach in life.begun} == names
+    life.live(900.0, 1.7)
+    before = shown(life)
+    assert all(any(sums) for sums in before.values())
+
+    assert life.series.compare_with(dict(FASTER)) == ()
+    assert shown(life) == before
+
+    # Of one percentile only.
+    other = {**FASTER, 99: Ratio(1.3, 1.2, 1.4, 7200)}
+    assert {breach.name for breach in life.series.compare_with(other)} == {TAIL_SINCE}
+    now = shown(life)
+    assert now.pop(TAIL_SINCE) == [0.0] * 5
+    assert now == {name: sums for name, sums in before.items() if name != TAIL_SINCE}
+    assert {breach.name for breach in life.series.judge(life.now, PERIOD).breaches} == names - {TAIL_SINCE}
+
+    assert {breach.name for breach in life.series.compare_with(None)} == {SINCE}
+    assert list(shown(life)) == [MEDIAN, TAIL, Name(99, "plain", 2.0)]
+    assert {breach.name for breach in life.series.judge(life.now, PERIOD).breaches} == {MEDIAN, TAIL}
+
+
+def test_a_baseline_in_the_middle_of_a_block_gives_what_it_would_from_the_start(make_tick: Any) -> None:
+    early, late = Life(make_tick), Life(make_tick)
+    early.series.compare_with(FASTER)
+    for life in (early, late):
+        life.live(HOUR + 150.0, 1.1)
+    late.series.compare_with(FASTER)
+    fresh = shown(early)[SINCE], shown(late)[SINCE]
+    assert fresh[0] != fresh[1] == [0.0] * 5
+    for life in (early, late):
+        life.live(300.0, 1.1)
+    assert any(shown(late)[SINCE])
+    assert {name: sums for name, sums in shown(late).items() if name.reference == "plain"} == {
+        name: sums for name, sums in shown(early).items() if name.reference == "plain"
+    }
+
+
+def test_what_is_compared_with_survives_a_restart(make_tick: Any) -> None:
+    life = Life(make_tick)
+    life.series.compare_with(FASTER)
+    life.live(3.2 * HOUR, 1.7)
+    sums, breaches = shown(life), life.series.judge(life.now, PERIOD).breaches
+    state = json.loads(json.dumps(life.series.to_state()))
+    # Whoever knows the baseline may say so later, earlier, or never.
+    for early, later in ((None, FASTER), (FASTER, None), (None, None)):
+        life.restart() if early is None else life.series.restore_state(state)
+        if later is not None:
+            assert life.series.compare_with(later) == ()
+        assert shown(life) == sums
+        assert life.series.judge(life.now, PERIOD).breaches == breaches
+    # The one that is told of first prevails over what was known to the process before.
+    for chosen, kept in (
+        ({**FASTER, 50: Ratio(0.8, 0.7, 0.9, 100)}, {MEDIAN, TAIL, TAIL_SINCE}),
+        (None, {MEDIAN, TAIL}),
+    ):
+        fresh = Series(life.now, life.samples)
+        fresh.compare_with(chosen)
+        fresh.restore_state(state)
+        judged = fresh.judge(life.now, PERIOD)
+        assert {breach.name for breach in judged.breaches} == kept
+        assert {one.detector.name: any(one.sums) for one in judged.evidence} == {
+            **{name: True for name in sums if name.reference == "plain"},
+            **({SINCE: False, TAIL_SINCE: True} if chosen else {}),
+        }
+
+
+def test_a_baseline_gives_no_evidence_where_its_upper_end_is_unknown_or_it_is_still_certifying(make_tick: Any) -> None:
+    half_known = {50: Ratio(1.1, 1.0, None, 100), 99: Ratio(None, 20.0, None, 100)}
+    for more, before in (({}, half_known), ({"certifying": True}, FASTER), ({"samples": 1}, {99: FASTER[99]})):
+        life = Life(make_tick, **more)
+        life.series.compare_with(before)
+        judged = life.live(600.0)
+        assert not [one for one in judged.evidence if one.detector.reference == "baseline"]
+    single = Life(make_tick, samples=1)
+    single.series.compare_with(FASTER)
+    assert [one.detector.name for one in single.live(600.0).evidence] == [MEDIAN, Name(50, "plain", 2.0), SINCE]
+
+
 def test_a_damaged_state_changes_nothing(make_tick: Any) -> None:
     life = Life(make_tick, samples=4)
     life.live(600.0)
@@ -219,6 +340,9 @@ def test_a_damaged_state_changes_nothing(make_tick: Any) -> None:
         {**state, "verdict": {}},
         {**state, "hours": {"version": 1}},
         {**state, "six_hours": state["hours"]},
+        {**state, "before": [50]},
+        {**state, "before": {"50": {"estimate": 1.0}}},
+        {**state, "before": {"50": Ratio(1.0, -1.0, 1.1, 3).to_dict()}},
     ):
         with pytest.raises(ValueError, match=r"damaged|unknown"):
             fresh.restore_state(damaged)

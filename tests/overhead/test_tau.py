@@ -34,6 +34,21 @@ def test_fewer_than_fourteen_windows_assume_three_per_cent() -> None:
     assert tau_of([]) == DEFAULT_TAU
 
 
+def test_what_is_told_follows_what_is_learned() -> None:
+    wandering = Wandering(SIX_HOURS)
+    assert (wandering.tau("50"), wandering.to_state()["windows"]) == (DEFAULT_TAU, {})
+    for window in windows(0.2, 0.01, 14):
+        wandering.add("50", window)
+    assert wandering.tau("50") > 0.1
+    told = wandering.to_state()
+    assert len(told["windows"]["50"]) == 14
+    wandering.add("50", windows(0.2, 0.01, 14)[-1])
+    assert wandering.to_state() is told
+
+    wandering.clear()
+    assert (wandering.tau("50"), wandering.to_state()["windows"]) == (DEFAULT_TAU, {})
+
+
 def test_the_error_of_a_window_is_that_of_its_interval() -> None:
     ratio = Ratio(1.1, 1.1 * math.exp(-0.2), 1.1 * math.exp(0.2), 700)
     window = window_estimate(7.0, ratio)

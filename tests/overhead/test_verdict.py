@@ -89,6 +89,35 @@ def test_each_threshold_has_a_breach_of_its_own() -> None:
     assert verdict.breaches == (Breach(TAIL, 1.0),)
 
 
+def test_a_breach_against_a_baseline_ends_by_the_ratio_to_that_baseline() -> None:
+    since = Name(99, "baseline", 1.2)
+    verdict = Verdict([*NAMES, since])
+    verdict.fired([since], 1.0)
+    for ratio in (ABOVE, NEAR):
+        grown = replace(CALM, ratios={**CALM.ratios, (99, "baseline"): ratio})
+        assert verdict.update(grown) == ()
+    assert verdict.update(replace(CALM, ratios={**RAISED.ratios, (99, "baseline"): BELOW})) == (Breach(since, 1.0),)
+
+
+def test_a_baseline_shows_no_word_to_be_wrong_unless_it_surely_is() -> None:
+    for ratio, word in ((NEAR, Word.WITHIN_BUDGET), (BELOW, Word.WITHIN_BUDGET), (ABOVE, Word.UNDECIDED)):
+        assert word_of_state(State.OK, {**CALM.ratios, (99, "baseline"): ratio}) is word
+    assert word_of_state(State.OK, {**RAISED.ratios, (99, "baseline"): BELOW}) is Word.UNDECIDED
+
+
+def test_detectors_come_and_go_with_their_breaches() -> None:
+    since = Name(99, "baseline", 1.2)
+    verdict = Verdict(NAMES)
+    verdict.fired([TAIL, PAGE], 1.0)
+    assert verdict.ask([*NAMES, since]) == ()
+    assert list(verdict.breached) == [*NAMES, since]
+    verdict.fired([since], 2.0)
+    assert verdict.ask([*NAMES, since], anew=[since]) == (Breach(since, 2.0),)
+    assert verdict.breached == {name: name in (TAIL, PAGE) for name in [*NAMES, since]}
+    assert verdict.ask([PAGE]) == (Breach(TAIL, 1.0),)
+    assert verdict.breached == {PAGE: True}
+
+
 def test_a_breach_survives_a_restart_and_ends_with_its_detector() -> None:
     verdict = Verdict(NAMES)
     verdict.fired([TAIL, Name(50, "plain", 1.2)], 1.5)

@@ -29,7 +29,7 @@ class Tried:
         self._folder, self.clock, self.said = folder, FakeClock(), []
         self.schedule, self._turnstile = Schedule(), Turnstile()
         self.made: list[Lane] = []
-        self.roster = Roster(self._make, self.schedule)
+        self.roster = Roster(self._make, self.schedule, self.clock)
 
     def _make(self, settings, target, snapshot, held):
         self.made.append(

@@ -11,7 +11,7 @@ from exporter.overhead.cost import Interval
 from exporter.overhead.ratio import Ratio
 from exporter.overhead.words import Word
 from exporter.web.pages.instances import InstanceRow
-from exporter.web.pages.landing import KeystoreRow, Landing, OverheadRow, PairRow, TargetRow, render
+from exporter.web.pages.landing import KeystoreRow, Landing, Note, OverheadRow, PairRow, TargetRow, render
 from exporter.web.pages.standbys import StandbyRow
 from exporter.web.pages.words import VERDICTS
 
@@ -101,6 +101,17 @@ def test_unknown_is_a_dash_and_never_a_zero() -> None:
     )
     cells = page(blank).cells[-9:]
     assert cells == ["full scan cold", "–no data", "–", "", "–", "–", "–", "–", "–"]
+
+
+def test_sentences_and_more_figures_stand_beside_the_numbers() -> None:
+    notes = (Note("breach", "P99 exceeds <the twin> since about 14:20 UTC"), Note("tail", "P99 straddles"))
+    shown = page(overhead("over_budget", beneath=("P99 +60 %", "24 h +38 %"), notes=notes), overhead("held"))
+    text = shown.text
+    assert "P99 exceeds <the twin> since about 14:20 UTC" in text
+    assert "P99 straddles" in text
+    assert "24 h +38 %" in text
+    assert "Operations: 1 over budget, 1 held. In breach: 1." in text
+    assert ("class", "breach") in shown.attributes
 
 
 @pytest.mark.parametrize("word", list(Word))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exporter.bundle.alerts.asking import COUNT, SECONDS, asked, listed
+from exporter.bundle.alerts.asking import COUNT, asked, listed
 from exporter.bundle.alerts.rules import RESTART, Alert, Group, Severity
 from exporter.bundle.alerts.thresholds import Thresholds
 from exporter.bundle.alerts.vectors import OF_TARGET, newest
@@ -10,6 +10,8 @@ from exporter.bundle.alerts.vectors import OF_TARGET, newest
 _KEYSTORE = ("job", "target", "keystore")
 _NAMED = "keystore {{ $labels.keystore }} of {{ $labels.target }}"
 _DAY = 86400
+_KEEP = 600
+"""Longer than what a lost key brings with it is kept firing: else that would be heard of when all is well again."""
 
 
 def groups(v: Thresholds) -> tuple[Group, ...]:
@@ -39,7 +41,7 @@ def _state(v: Thresholds) -> tuple[Alert, ...]:
             "not be after the next restart of the database. Do not restart the database and drop nothing: bring the key file, "
             "wallet or key server back first, or open the keystore.",
             wait=v.keystore_for,
-            keep=300,
+            keep=_KEEP,
         ),
         Alert(
             "TDEKeystoreDegraded",
@@ -90,21 +92,21 @@ def _keys() -> tuple[Alert, ...]:
             "{{ $labels.keystore }}: those objects cannot be read, at the latest after a restart of the database. Do not restart it and "
             "drop nothing, whatever the database advises: the data is intact, so bring the keys back from a backup of the keystore.",
             wait=120,
-            keep=300,
+            keep=_KEEP,
         ),
     )
 
 
 def _care(v: Thresholds) -> tuple[Alert, ...]:
-    age = f"time() - {newest('tde_master_key_activation_timestamp_seconds')}"
+    age = f"(time() - {newest('tde_master_key_activation_timestamp_seconds')}) / {_DAY}"
     return (
         Alert(
             "TDEMasterKeyTooOld",
             Severity.WARNING,
             "keystore",
-            f"{age} > {v.key_age_days:.15g} * {_DAY}",
-            f"The master key of {{{{ $labels.target }}}} is {SECONDS} old",
-            f"The active master key in the {_NAMED} has been in use for {SECONDS}, longer than the {v.key_age_days:.15g} days allowed. Nothing is "
+            f"{age} > {v.key_age_days:.15g}",
+            f"The master key of {{{{ $labels.target }}}} is {COUNT} days old",
+            f"The active master key in the {_NAMED} has been in use for {COUNT} days, longer than the {v.key_age_days:.15g} days allowed. Nothing is "
             "broken: plan a rotation, back the keystore up before and after it, and see that all standbys get the new key.",
             wait=3600,
             keep=RESTART,
@@ -114,12 +116,12 @@ def _care(v: Thresholds) -> tuple[Alert, ...]:
             Severity.INFO,
             "keystore",
             f"""
-            {age} > {v.key_age_notice_days:.15g} * {_DAY}
+            {age} > {v.key_age_notice_days:.15g}
             unless
-            {age} > {v.key_age_days:.15g} * {_DAY}
+            {age} > {v.key_age_days:.15g}
             """,
-            f"The master key of {{{{ $labels.target }}}} is {SECONDS} old",
-            f"The active master key in the {_NAMED} has been in use for {SECONDS}; after {v.key_age_days:.15g} days there will be a ticket. Plan its "
+            f"The master key of {{{{ $labels.target }}}} is {COUNT} days old",
+            f"The active master key in the {_NAMED} has been in use for {COUNT} days; after {v.key_age_days:.15g} days there will be a ticket. Plan its "
             "rotation.",
             wait=3600,
             keep=RESTART,

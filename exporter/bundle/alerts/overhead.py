@@ -66,7 +66,7 @@ def _against_the_twin(v: Thresholds) -> tuple[Alert, ...]:
             Severity.CRITICAL,
             "overhead",
             _breach("plain", v.overhead_ratio_critical),
-            f"Encrypted reads take more than {v.overhead_ratio_critical:.15g} times as long as plain ones: {_WHERE}",
+            f"Encrypted queries take more than {v.overhead_ratio_critical:.15g} times as long as plain ones: {_WHERE}",
             '{{ if eq $labels.percentile "50" }}Typical queries{{ else }}The slowest 1 % of queries{{ end }} of '
             f"{_WHERE}, take more than {v.overhead_ratio_critical:.15g} times as long as on the plain twin: {now}. Encryption "
             "itself hardly ever costs that much: suspect the key server or keystore, AES instructions lost after a move to "
@@ -160,9 +160,10 @@ def _rising(v: Thresholds) -> Alert:
         > {newest(f"{ratio % 'upper'} offset {day}")}
         """,
         f"Encrypted reads have become slower since yesterday, plain ones have not: {_WHERE}",
-        '{{ printf "%.2f" $value }} times as long as a day ago is what the median of '
-        f"{_WHERE}, takes on the encrypted table, while the plain twin takes what it took: load and storage are not the cause. It may "
-        "still be within its budget. Look what changed about encryption within the day: key server, algorithm, cache, host.",
+        f"On the encrypted table the median of {_WHERE}, takes "
+        '{{ printf "%.2f" $value }} times as long as a day ago, on the plain twin it takes about what it took: load and storage are not '
+        "the cause. It may still be within its budget. Look what changed about encryption within the day: key server, algorithm, "
+        "cache, host.",
         wait=1800,
         keep=3600,
         shows=OPERATION,

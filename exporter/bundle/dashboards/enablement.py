@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from exporter.bundle.dashboards.board import Board, Place, Row, asked, chosen
 from exporter.bundle.dashboards.enablement_around import BEFORE, DATABASE
 from exporter.bundle.dashboards.limits import BUDGET
 from exporter.bundle.dashboards.palette import BLUE, DASHED, GREY, ORANGE, VERDICTS, steps
-from exporter.bundle.dashboards.panels import LAST, Column, Panel, Query, Style, band, stat, table, timeseries
+from exporter.bundle.dashboards.panels import LAST, Panel, Query, Style, band, stat, timeseries
 from exporter.bundle.dashboards.queries import JOB, OPERATION, PAIR, TARGET, event_marks, verdict
+from exporter.bundle.dashboards.tables import Column, table
 
 _SELECTED = f'{OPERATION},percentile="$percentile",window="1h"'
-
 
 KINDS = ("enablement", "rekey", "algorithm_change", "keystore_migration", "upgrade", "switchover", "restart", "other")
 
@@ -48,6 +50,7 @@ def _all_operations() -> Panel:
             Column("Value #H", "Verdict", 160, "none", words=VERDICTS),
         ],
         order=("Adjusted", True),
+        none="no baseline of this event, or nothing is measured yet",
     )
 
 
@@ -110,7 +113,7 @@ ANSWER = Row(
             5,
             5,
             stat(
-                "Change that is not encryption",
+                "Not by encryption",
                 "Plain now / plain in the baseline - 1 (control): what changed without any encryption; and the same of the"
                 " encrypted twin without adjustment (raw).",
                 "Control far from 0 %: the workload or the machine changed, and raw tells of that, not of encryption.",
@@ -141,7 +144,6 @@ ANSWER = Row(
         ),
     ),
 )
-
 
 COMPARED = Row(
     2,
@@ -203,11 +205,26 @@ COMPARED = Row(
 )
 
 
+def _newest(name: str, label: str, expr: str, picked: str) -> dict[str, Any]:
+    """A variable of what `expr` yields, the largest value first; `picked` finds its values in the series."""
+    return asked(name, label, f"query_result(sort_desc({expr}))", regex=f"/{picked}/", ordered=False)
+
+
 def enablement() -> Board:
     """One database before and after an event."""
-    # The largest change first; of those without one that can be told, any.
+    happened = f'tde_event_timestamp_seconds{{{TARGET},kind="$kind"}}'
+    # Alerts open this dashboard for any database and operation, so all are offered: what has something to compare comes first.
+    targets = (
+        'max by (target) (tde_event_timestamp_seconds{job=~"$job",kind="$kind"})'
+        ' or max by (target) (tde_target_up{job=~"$job"}) * 0'
+    )
+    # Without any event a moment long ago: queries for it are sound, and yield nothing.
+    events = f"round(max by (event) ({happened})) or (vector(0) unless on () {happened})"
+    pairs = (
+        f"max by (pair) (tde_baseline_timestamp_seconds{{{TARGET}}}) or max by (pair) (tde_canary_tier{{{TARGET}}}) * 0"
+    )
     changed = f'max by (operation) (tde_baseline_overhead_ratio{{{PAIR},percentile="$percentile",window="1h"}})'
-    event = f'tde_event_timestamp_seconds{{{TARGET},kind="$kind"}}'
+    operations = f"{changed} or max by (operation) (tde_canary_tier{{{PAIR}}}) * 0"
     return Board(
         "tde-enablement",
         "TDE / Enablement comparison",
@@ -215,23 +232,11 @@ def enablement() -> Board:
         [
             JOB,
             chosen("kind", "Event", KINDS),
-            asked("target", "Target", 'label_values(tde_event_timestamp_seconds{job=~"$job",kind="$kind"}, target)'),
-            asked(
-                "event",
-                "At (Unix time)",
-                f"query_result(sort_desc(round(max by (event) ({event}))))",
-                regex=r"/ (\d+)/",
-                ordered=False,
-            ),
-            asked("pair", "Pair", f"label_values(tde_baseline_timestamp_seconds{{{TARGET}}}, pair)"),
+            _newest("target", "Target", targets, 'target="([^"]+)"'),
+            _newest("event", "At (Unix time)", events, r" (\d+) "),
+            _newest("pair", "Pair", pairs, 'pair="([^"]+)"'),
             chosen("percentile", "Percentile", ["99", "50"]),
-            asked(
-                "operation",
-                "Operation",
-                f"query_result(sort_desc({changed} or max by (operation) (tde_baseline_latency_seconds{{{PAIR}}}) * 0))",
-                regex='/operation="([^"]+)"/',
-                ordered=False,
-            ),
+            _newest("operation", "Operation", operations, 'operation="([^"]+)"'),
             chosen("span", "Span", ["1h", "6h", "1d", "7d"]),
             chosen("compare", "Compare with", ["1d", "2h", "7d"]),
         ],

@@ -27,7 +27,6 @@ _DATABASES = f'{INSTANCE},target=~"$target"'
 
 UP = (Word("", 1, "UP", GOOD), Word("", 0, "DOWN", BAD))
 
-
 COLLECTORS = {
     "canary": ORANGE,
     "encryption_state": BLUE,
@@ -37,9 +36,7 @@ COLLECTORS = {
     "heartbeat": GREY,
 }
 
-
 SKIPS = {"busy": BLUE, "missed": ORANGE, "budget": PURPLE, "back_off": TEAL, "abandoned": VERMILION}
-
 
 STATUS = Row(
     1,
@@ -93,7 +90,7 @@ STATUS = Row(
             4,
             4,
             stat(
-                "Oldest success of a canary",
+                "Oldest success",
                 "How long ago the canary that has been silent for longest last succeeded.",
                 "Rare operations, such as full scans, are silent for minutes by design.",
                 [
@@ -113,7 +110,7 @@ STATUS = Row(
             4,
             4,
             stat(
-                "Samples on the page",
+                "Page samples",
                 "How many samples one scrape brings, over all exporters that are selected.",
                 "Some 300 for each database. Samples refused, in the graph below, means that the cap was reached.",
                 [Query(f"sum(tde_exporter_series{{{INSTANCE}}})", "samples")],
@@ -138,7 +135,6 @@ STATUS = Row(
         ),
     ),
 )
-
 
 WORK = Row(
     2,

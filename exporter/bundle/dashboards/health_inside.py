@@ -14,7 +14,6 @@ def _percentile(share: str, metric: str) -> str:
 
 _CONNECTS = f"sum(rate(tde_target_connects_total{{{INSTANCE}}}[1h]))"
 
-
 TRUTH = Row(
     3,
     "How true are the measurements?",
@@ -138,7 +137,6 @@ TRUTH = Row(
         ),
     ),
 )
-
 
 PROCESS = Row(
     4,

@@ -1,7 +1,8 @@
 """Colours and words of the dashboards, so that a state is never told by colour alone.
 
 Blue and orange are told apart with every common colour blindness, red and green are not. Each colour has at least three
-times the contrast that it needs as a line, on Grafana's dark and on its light panels; those of `SOLID` carry white text.
+times the contrast that it needs as a line, on Grafana's dark and on its light panels. Those of `SOLID` carry words, white or
+black as Grafana chooses; doubt is light and wrong is dark, for with some colour blindness their hues are one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ TEAL = "#2F9E9E"
 PINK = "#C0679B"
 
 GOOD = "#1F6FB5"
-DOUBT = "#9C5D00"
+DOUBT = "#EBAF4C"
 BAD = "#B8400E"
 SILENT = "#5B6572"
 
@@ -30,7 +31,7 @@ LINES = (BLUE, ORANGE, GREY, VERMILION, PURPLE, TEAL, PINK)
 """Colours of lines and of text."""
 
 SOLID = (GOOD, DOUBT, BAD, SILENT)
-"""Colours behind white text: all is well, not decided, something is wrong, nothing can be said."""
+"""Colours behind words: all is well, not decided, something is wrong, nothing can be said."""
 
 TRANSPARENT = "transparent"
 
@@ -51,8 +52,8 @@ VERDICTS = (
     Word("no_data", 6, "NO DATA", SILENT),
     Word("held", 5, "HELD", SILENT),
     Word("within_budget", 4, "WITHIN BUDGET", GOOD),
-    Word("blind", 3, "BLIND", SILENT),
-    Word("warming", 2, "WARMING", SILENT),
+    Word("warming", 3, "WARMING", SILENT),
+    Word("blind", 2, "BLIND", SILENT),
     Word("certifying", 1, "CERTIFYING", SILENT),
 )
 """The words of `tde_overhead_state`, the one to look at first on top: of several operations it is the one that is shown.

@@ -18,13 +18,13 @@ from exporter.bundle.dashboards.palette import (
     Word,
     quiet,
 )
-from exporter.bundle.dashboards.panels import LAST, Column, Panel, Query, Style, table, timeseries
+from exporter.bundle.dashboards.panels import LAST, Panel, Query, Style, timeseries
 from exporter.bundle.dashboards.queries import TARGET, lag
+from exporter.bundle.dashboards.tables import Column, table
 
 RUNNING = quiet(YES_OR_NO)
 FAILING = (Word("", 1, "FAILS", BAD), Word("", 0, "works", TRANSPARENT))
 ACCELERATION = (Word("", 1, "YES", TRANSPARENT), Word("", 0, "NO", DOUBT))
-
 
 _EACH = "standby, channel"
 
@@ -40,21 +40,22 @@ def _standby_table() -> Panel:
         Column("standby", "Standby", 110),
         Column("channel", "Channel", 90),
         Column("Value #A", "Configured", 95, "none", words=RUNNING),
-        Column("Value #B", "Primary can send", 130, "none", words=RUNNING),
-        Column("Value #C", "Receives", 90, "none", words=RUNNING),
-        Column("Value #D", "Applies", 90, "none", words=RUNNING),
-        Column("Value #E", "Has all keys", 105, "none", words=RUNNING),
-        Column("Value #F", "Transport", 95, "s", 1),
+        Column("Value #B", "Can send", 85, "none", words=RUNNING),
+        Column("Value #C", "Receives", 85, "none", words=RUNNING),
+        Column("Value #D", "Applies", 85, "none", words=RUNNING),
+        Column("Value #E", "Has all keys", 100, "none", words=RUNNING),
+        Column("Value #F", "Transport", 90, "s", 1),
         Column("Value #G", "Apply", 85, "s", 1),
-        Column("Value #H", "Heartbeat", 95, "s", 1),
-        Column("Value #I", "Delay on purpose", 130, "s", 0),
-        Column("Value #J", "Clock ahead", 105, "s", 1),
+        Column("Value #H", "Heartbeat", 90, "s", 1),
+        Column("Value #I", "Delay set", 90, "s", 0),
+        Column("Value #J", "Clock ahead", 100, "s", 1),
     ]
     return table(
         "Each standby",
         "Each standby, and each replication channel where there are several: does it receive, apply and hold the keys; how"
         " far is it behind.",
-        "Has all keys NO: it cannot apply, or cannot be read after a switchover. Clock ahead is no lag. – is unknown or not"
+        "Can send NO: the primary's way to it is in error or switched off. Has all keys NO: it cannot apply, or cannot be"
+        " read after a switchover. Delay set: on purpose. Clock ahead is no lag. – is unknown or not"
         " told by this engine.",
         [
             f"max by ({_EACH}) (tde_standby_lag_known{{{TARGET}}}) * 0"
@@ -71,6 +72,7 @@ def _standby_table() -> Panel:
         ],
         columns,
         order=("Standby", False),
+        none="no standby",
     )
 
 
@@ -159,6 +161,7 @@ def _pair_facts() -> Panel:
         columns,
         order=("Pair", False),
         hidden=["Value #A"],
+        none="no pair is verified yet",
     )
 
 
@@ -175,18 +178,18 @@ def _target_facts() -> Panel:
             f"min by (target) (tde_host_aes_acceleration{{{TARGET}}})",
         ],
         [
-            Column("target", "Target", 100),
-            Column("Value #B", "Up", 55, "none", words=RUNNING),
+            Column("target", "Target", 95),
+            Column("Value #B", "Up", 45, "none", words=RUNNING),
             Column("engine", "Engine", 70),
-            Column("flavor", "Flavor", 90),
-            Column("version", "Version", 85),
-            Column("role", "Role", 75),
-            Column("open_mode", "Open mode", 95),
-            Column("edition", "Edition", 75),
-            Column("Value #C", "AES", 55, "none", words=ACCELERATION),
+            Column("flavor", "Flavor", 85),
+            Column("version", "Version", 80),
+            Column("role", "Role", 90),
+            Column("open_mode", "Open mode", 90),
+            Column("edition", "Edition", 90),
+            Column("Value #C", "AES", 50, "none", words=ACCELERATION),
         ],
-        across=14,
         hidden=["Value #A"],
+        none="not reached yet",
     )
 
 
@@ -204,12 +207,12 @@ def _keystore_facts() -> Panel:
             Column("keystore", "Keystore", 100),
             Column("type", "Type", 65),
             Column("mode", "Mode", 85),
-            Column("raw", "Its own word", 100),
+            Column("raw", "The engine's word", 150),
             Column("seen_from", "Seen from", 80),
-            Column("Value #B", "Keys", 50, "none", 0),
+            Column("Value #B", "Keys in use", 95, "none", 0),
         ],
-        across=10,
         hidden=["Value #A"],
+        none="no keystore is seen yet",
     )
 
 
@@ -218,7 +221,7 @@ FACTS = Row(
     "Facts",
     (
         Place(80, 24, 5, _pair_facts()),
-        Place(81, 14, 5, _target_facts()),
-        Place(82, 10, 5, _keystore_facts()),
+        Place(81, 24, 4, _target_facts()),
+        Place(82, 24, 5, _keystore_facts()),
     ),
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from exporter.bundle.dashboards.board import Place, Row
 from exporter.bundle.dashboards.limits import CPU
 from exporter.bundle.dashboards.palette import BLUE, DASHED, ENCRYPTED, GREY, ORANGE, PLAIN, PURPLE, TEAL
-from exporter.bundle.dashboards.panels import LAST, Column, Panel, Query, Style, band, table, timeseries
+from exporter.bundle.dashboards.panels import LAST, Panel, Query, Style, band, timeseries
 from exporter.bundle.dashboards.queries import OPERATION, PAIR, RATE, TARGET, per_run, read_latency, share
+from exporter.bundle.dashboards.tables import Column, table
 
 _TWINS = (Style("encrypted", ENCRYPTED), Style("plain", PLAIN, {"lineStyle": DASHED}))
 
@@ -23,15 +24,15 @@ def _facts() -> Panel:
         ],
         [
             Column("variant", "Twin", 100),
-            Column("Value #A", "Rows", 120, "short", 1),
+            Column("Value #A", "Rows", 120, "locale", 0),
             Column("Value #B", "Rows in a block", 140, "none", 1),
         ],
         across=8,
+        none="not known for this pair",
     )
 
 
 _CORES = "tde_encryption_cpu_cores_estimate"
-
 
 CIPHER = Row(
     3,
@@ -53,7 +54,7 @@ CIPHER = Row(
                     Query(f"max by (unit) (tde_decrypt_cost_seconds{{{PAIR}}})", "per {{unit}}"),
                 ],
                 "s",
-                none="decrypts or CPU not counted",
+                none="no decrypts, or not counted",
                 styles=band("/^per /"),
                 calcs=LAST,
             ),
@@ -99,7 +100,7 @@ CIPHER = Row(
                     Query(f"max({_CORES}{{{TARGET}}})", "processors"),
                 ],
                 "none",
-                none="decrypts or their cost not known",
+                none="no decrypts, or their cost not known",
                 low=0,
                 styles=band("processors"),
                 calcs=LAST,
@@ -131,7 +132,6 @@ CIPHER = Row(
                     Style("/^plain/", PLAIN),
                     Style("/encrypts$/", properties={"lineStyle": DASHED}),
                 ],
-                calcs=LAST,
             ),
         ),
         Place(
@@ -173,15 +173,11 @@ CIPHER = Row(
     ),
 )
 
-
 _USED = f"sum(rate(tde_instance_cpu_seconds_total{{{TARGET}}}[{RATE}]))"
-
 
 _SIDE = f'{OPERATION},variant="encrypted"'
 
-
 _PER_QUERY = f"/ on () group_left () (sum(rate(tde_canary_runs_total{{{_SIDE}}}[$window])) > 0)"
-
 
 STORAGE = Row(
     4,

@@ -21,6 +21,7 @@ _STATUS = (
     "Innodb_buffer_pool_read_requests",
     "Innodb_buffer_pool_reads",
 )
+_POOL_SIZE = "SELECT @@GLOBAL.innodb_buffer_pool_size"
 _EVENTS = "performance_schema.file_summary_by_event_name"
 _READS = f"SELECT COUNT_READ, SUM_TIMER_READ FROM {_EVENTS} WHERE EVENT_NAME = 'wait/io/file/innodb/innodb_data_file'"
 
@@ -81,6 +82,7 @@ class ActivityReader:
             host_cpu_ratio=self._host.cpu_ratio() if here else None,
             host_cpus=self._host.cpus() if here else None,
             host_aes=self._host.aes() if here else None,
+            buffer_bytes=_pool_size(control, deadline),
             problems=tuple(words),
         )
 
@@ -105,3 +107,12 @@ class ActivityReader:
         if before is None or now[0] <= before[0] or now[1] < before[1]:
             return None
         return max(0.0, 1.0 - (now[1] - before[1]) / (now[0] - before[0]))
+
+
+def _pool_size(control: Connection, deadline: Deadline) -> int | None:
+    """Bytes of the buffer pool as it is set now, which needs no grant."""
+    try:
+        row = control.row(_POOL_SIZE, timeout=deadline.step())
+    except QueryFailed:
+        return None
+    return None if row is None else int(row[0])

@@ -32,6 +32,14 @@ HOST = define(
     "activity",
     view("V$OSSTAT"),
 )
+MEMORY = define(
+    "activity.memory",
+    "SELECT name, value FROM v$parameter WHERE name IN ('memory_target', 'sga_target', 'db_cache_size')",
+    "activity",
+    view("V$PARAMETER"),
+)
+_SIZES = ("memory_target", "sga_target", "db_cache_size")
+"""The first that is set decides. Within the others the database moves memory about as it likes, which is no event."""
 
 
 class ActivityReader:
@@ -47,6 +55,7 @@ class ActivityReader:
         statistics = self._named(control, STATISTICS, deadline, words)
         times = self._named(control, TIMES, deadline, words)
         host = self._named(control, HOST, deadline, words)
+        sizes = self._named(control, MEMORY, deadline, words)
         counted = DECRYPTED in statistics
         waited = statistics.get("user I/O wait time")
         return Activity(
@@ -59,6 +68,7 @@ class ActivityReader:
             buffer_hit_ratio=self._hit_ratio(statistics),
             host_cpu_ratio=self._busy_ratio(host),
             host_cpus=host.get("NUM_CPUS"),
+            buffer_bytes=next((sizes[name] for name in _SIZES if sizes.get(name)), None),
             problems=(*words, *problems),
         )
 
@@ -95,5 +105,9 @@ class ActivityReader:
 
 
 def _unknown(statement: Statement, error: TargetError) -> str:
-    what = {"activity.statistics": "decrypted blocks and reads", "activity.times": "CPU of the instance"}
+    what = {
+        "activity.statistics": "decrypted blocks and reads",
+        "activity.times": "CPU of the instance",
+        "activity.memory": "the size of the buffer cache",
+    }
     return f"{what.get(statement.name, 'the load of the host')}: unknown; {error}"

@@ -22,7 +22,7 @@ VERDICTS: dict[str, Verdict] = {
     Word.UNDECIDED: Verdict(
         "undecided", "open", "the interval reaches over the budget, and the evidence is not enough"
     ),
-    Word.WARMING: Verdict("warming", "open", "too few samples yet"),
+    Word.WARMING: Verdict("warming", "open", "not yet measured for an hour, which a verdict takes"),
     Word.NO_DATA: Verdict("no data", "mute", "no samples arrive"),
     Word.HELD: Verdict("held", "mute", "not judged now: an outage, or shortly after an event"),
     Word.BLIND: Verdict(

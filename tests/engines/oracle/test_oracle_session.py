@@ -337,6 +337,16 @@ def test_without_counters_nothing_is_known_and_canaries_run(narrow, missing):
     assert any(f"SYS.{grant}" in problem for grant in missing for problem in session.activity(5.0).problems)
 
 
+def test_the_memory_that_was_set_for_the_cache_is_told(server, session):
+    settings = server.database.parameters
+    assert session.activity(5.0).buffer_bytes is None
+    for name in ("db_cache_size", "sga_target", "memory_target"):
+        settings |= {name: str(len(name) * 2**20)}
+        assert session.activity(5.0).buffer_bytes == len(name) * 2**20
+    settings["memory_target"] = "0"
+    assert session.activity(5.0).buffer_bytes == len("sga_target") * 2**20
+
+
 def test_grants_that_are_missing_for_activity_are_named(narrow):
     _, _, session = narrow(ALL)
     activity = session.activity(5.0)
@@ -353,7 +363,9 @@ def test_without_any_grant_but_on_the_twins_latency_is_measured(narrow):
     assert run(session, target).duration > 0
     facts = session.facts()
     assert (facts.role, facts.open_mode, facts.block_bytes) == ("primary", "", 8192)
-    assert any("V_$DATABASE" in problem for problem in session.activity(5.0).problems)
+    problems = session.activity(5.0).problems
+    assert any("V_$DATABASE" in problem for problem in problems)
+    assert any(problem.startswith("the size of the buffer cache") and "V_$PARAMETER" in problem for problem in problems)
 
 
 def test_a_twin_whose_tablespace_may_not_be_looked_up_is_of_unknown_state(narrow):

@@ -30,7 +30,7 @@ class Clock:
         self.now += self.step
         return self.now
 
-    steady = wall = monotonic
+    steady = wall = paced = monotonic
 
 
 @pytest.fixture

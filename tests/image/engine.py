@@ -1,0 +1,128 @@
+"""A Docker Engine of the tests' own: in a folder of its own, without a trace in the firewall or on the network."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.processes import until
+
+ROOT = Path(__file__).resolve().parents[2]
+BASE = "python:3.13-slim-trixie"
+
+
+def tool(name: str) -> Path:
+    """What a script of tools/ fetches or makes; it says itself what is missing."""
+    made = subprocess.run([str(ROOT / "tools" / name)], stdout=subprocess.PIPE, text=True, check=True)
+    return Path(made.stdout.strip())
+
+
+class Engine:
+    """Started at once; `close` ends it and removes all that it had.
+
+    It touches neither firewall nor routing of the machine: containers use the machine's network or, between
+    each other, one without a way out.
+    """
+
+    def __init__(self) -> None:
+        self._programs = tool("get_docker.sh")
+        # Paths of sockets must be short.
+        self.folder = Path(tempfile.mkdtemp(prefix="tde-docker-"))
+        usr = self._programs / "usr"
+        self._socket = f"unix://{self.folder}/docker.sock"
+        self.environ = {
+            **os.environ,
+            "PATH": f"{usr}/sbin:{usr}/bin:{os.environ['PATH']}",
+            "LD_LIBRARY_PATH": f"{usr}/lib/x86_64-linux-gnu",
+            "XTABLES_LIBDIR": f"{usr}/lib/x86_64-linux-gnu/xtables",
+            "DOCKER_CONFIG": str(self._programs / "client"),
+            "DOCKER_HOST": self._socket,
+        }
+        command = ["dockerd", f"--data-root={self.folder}/data", f"--exec-root={self.folder}/exec"]
+        command += [f"--pidfile={self.folder}/pid", f"--host={self._socket}"]
+        command += ["--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false", "--bridge=none"]
+        self.log = self.folder / "log"
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                command, env=self.environ, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+        try:
+            until(self._answers, "the Docker Engine answers", 60.0)
+        except BaseException:
+            print(self.log.read_text())
+            self.close()
+            raise
+
+    def _answers(self) -> bool:
+        assert self._process.poll() is None, self.log.read_text()
+        return subprocess.run(["docker", "version"], env=self.environ, capture_output=True, check=False).returncode == 0
+
+    def docker(
+        self, *arguments: str, check: bool = True, timeout: float = 600.0, environ: Mapping[str, str] | None = None
+    ) -> str:
+        """What a command of the client prints, standard error included."""
+        ran = subprocess.run(
+            ["docker", *arguments],
+            env={**self.environ, **(environ or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        assert not check or ran.returncode == 0, f"docker {' '.join(arguments)}:\n{ran.stdout}"
+        return ran.stdout
+
+    def inspect(self, name: str) -> dict[str, Any]:
+        """What the engine knows of a container, an image or a volume."""
+        (found,) = json.loads(self.docker("inspect", name))
+        return dict(found)
+
+    def load_base(self) -> None:
+        """The stand-in for the official Python image, for machines that reach no registry."""
+        tar = tool("get_base_image.sh")
+        self.docker(
+            "import",
+            "--change",
+            "ENV PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8",
+            "--change",
+            'CMD ["python3"]',
+            str(tar),
+            BASE,
+        )
+
+    def build(self, tag: str, *arguments: str, context: Path = ROOT) -> float:
+        """Build an image; the seconds that it took."""
+        begun = time.monotonic()
+        self.docker("build", "--network=host", "--progress=plain", "--tag", tag, *arguments, str(context))
+        return time.monotonic() - begun
+
+    def remove(self, containers: Sequence[str]) -> None:
+        """Remove containers with their anonymous volumes, running or not."""
+        if containers:
+            self.docker("rm", "--force", "--volumes", *containers)
+
+    def close(self) -> None:
+        """End the engine, and what runs in it, and remove its folder."""
+        if self._process.poll() is None:
+            self.remove(self.docker("ps", "--all", "--quiet").split())
+            self._process.terminate()
+            try:
+                self._process.wait(60)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait(10)
+        # A namespace that containers shared is mounted below the exec root, if the engine had to be killed.
+        for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
+            place = line.split()[1]
+            if place.startswith(f"{self.folder}/"):
+                subprocess.run(["umount", "--lazy", place], check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -13,6 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import NamedTuple
 
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import Clock
@@ -50,6 +51,17 @@ LEAVE_SECONDS = 10.0
 log = logging.getLogger(__name__)
 
 
+class Legacy(NamedTuple):
+    """What a lane takes over from one that probed the same target under other settings: sessions that may still be open,
+    and an engine that knows which secrets were refused."""
+
+    sessions: SessionCap | None = None
+    engine: Engine | None = None
+
+
+NO_LEGACY = Legacy()
+
+
 class Lane:
     """The lane of one target. `offer` never blocks; work happens in the lane's own daemon thread."""
 
@@ -61,14 +73,15 @@ class Lane:
         emit: Callable[[ToParent], None],
         clock: Clock,
         snapshot: bool,
-        held: SessionCap | None = None,
+        legacy: Legacy = NO_LEGACY,
     ) -> None:
         self.settings, self.target = settings, target
         self._turnstile, self._emit, self._clock = turnstile, emit, clock
         self._snapshot = snapshot
         # The budgets belong to the target, not to a thread. So does the engine: it knows which secret was refused.
         self._engine: Engine | None = None
-        self._allowance = Allowance(settings, target, held)
+        self._former = legacy.engine
+        self._allowance = Allowance(settings, target, legacy.sessions)
         self._changed, self._speaking = threading.Condition(), threading.Lock()
         self._pending: list[str] = []
         self._not_before: dict[str, float] = {}
@@ -87,6 +100,9 @@ class Lane:
     def start(self) -> None:
         # Not before: this loads a driver, and a process says that it lives before it does what takes time.
         self._engine = registry.make(self.target)
+        if self._former is not None and type(self._former) is type(self._engine):
+            self._engine.succeed(self._former)
+        self._former = None
         self._pending = [BEGIN]
         self._worker = self._new_worker()
 
@@ -222,10 +238,9 @@ class Lane:
         )
         return True
 
-    @property
-    def sessions(self) -> SessionCap:
-        """What is, or may be, open on the target."""
-        return self._allowance.sessions
+    def legacy(self) -> Legacy:
+        """What a successor has to take over."""
+        return Legacy(self._allowance.sessions if self.hanging() else None, self._engine)
 
     # -- the worker ---------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from exporter import logs
 from exporter.config.changes import only
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import StepDetector, SystemClock
-from exporter.probing.lane import Lane
+from exporter.probing.lane import Lane, Legacy
 from exporter.probing.messages import (
     Assignment,
     Beat,
@@ -34,7 +34,6 @@ from exporter.probing.messages import (
 from exporter.probing.noise import NullCanary
 from exporter.probing.roster import Roster
 from exporter.probing.schedule import Schedule
-from exporter.probing.sessions import SessionCap
 from exporter.probing.turnstile import Turnstile
 
 BEAT_SECONDS = 1.0
@@ -146,8 +145,8 @@ class ProbeProcess:
             # A boundary: whoever does not listen any more could not be told to stop either.
             log.exception("targets could not be exchanged")
 
-    def _lane(self, settings: Settings, target: TargetSettings, snapshot: bool, held: SessionCap | None) -> Lane:
-        return Lane(settings, target, self._turnstile, self._outbox.put, self._clock, snapshot, held)
+    def _lane(self, settings: Settings, target: TargetSettings, snapshot: bool, legacy: Legacy) -> Lane:
+        return Lane(settings, target, self._turnstile, self._outbox.put, self._clock, snapshot, legacy)
 
     def _beat(self) -> None:
         step = self._steps.check()

@@ -274,3 +274,11 @@ def test_what_was_measured_of_a_changed_target_goes_on_and_a_removed_one_comes_b
     assert exporter.total(RUNS, target="a") >= runs
     exporter.until(lambda: exporter.total(RUNS, target="b"), "b to be measured again")
     assert exporter.total(RUNS, target="b") < exporter.total(samples, target="b", window="1h")
+
+
+@pytest.mark.timeout(120)
+def test_without_a_file_the_signal_ends_it_as_a_terminal_does_that_is_closed(daemon):
+    exporter = daemon().start().serving()
+    exporter.process.send_signal(signal.SIGHUP)
+    assert exporter.process.wait(30.0) == 0
+    assert "Traceback" not in exporter.log.read_text()

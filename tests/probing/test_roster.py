@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from exporter.config.schema import BudgetSettings, Settings
+from exporter.config.schema import BudgetSettings, IntervalSettings, Settings
+from exporter.config.secrets import SecretSource
 from exporter.domain.clock import FakeClock
+from exporter.domain.errors import AuthenticationFailed
 from exporter.engines.fake.settings import Fault
 from exporter.engines.fake.settings import Target as Scripted
+from exporter.engines.mariadb.settings import Target as MariaDb
 from exporter.probing.lane import LEAVE_SECONDS, Lane
 from exporter.probing.messages import TargetReached, target_of
 from exporter.probing.process import reason_to_end
@@ -31,9 +34,9 @@ class Tried:
         self.made: list[Lane] = []
         self.roster = Roster(self._make, self.schedule, self.clock)
 
-    def _make(self, settings, target, snapshot, held):
+    def _make(self, settings, target, snapshot, legacy):
         self.made.append(
-            Lane(settings, target, self._turnstile, self.said.append, self.clock, snapshot=snapshot, held=held)
+            Lane(settings, target, self._turnstile, self.said.append, self.clock, snapshot=snapshot, legacy=legacy)
         )
         return self.made[-1]
 
@@ -62,6 +65,10 @@ def tried(tmp_path):
     yield made
     made.roster.stop()
     made.schedule.stop()
+
+
+def sessions(lane):
+    return lane._allowance.sessions
 
 
 def threads(name):
@@ -98,8 +105,8 @@ def test_a_changed_target_begins_when_its_predecessor_has_closed_its_session(tri
 
     assert [lane.target.seed for lane in tried.made] == [1, 2]
     assert former.ended()
-    assert former.sessions.open == 0
-    assert tried.made[1].sessions is not former.sessions
+    assert sessions(former).open == 0
+    assert sessions(tried.made[1]) is not sessions(former)
 
 
 def test_a_successor_waits_for_a_call_under_way_and_the_newest_settings_count(tried):
@@ -141,9 +148,9 @@ def test_sessions_of_a_call_that_hangs_count_for_the_target_after_a_change(tried
     tried.roster.step()
     (former, lane) = tried.made
 
-    assert lane.sessions is former.sessions
-    assert lane.sessions.most == 7
-    until(lambda: lane.sessions.open >= 2, "the session of the successor, besides the one that hangs")
+    assert sessions(lane) is sessions(former)
+    assert sessions(lane).most == 7
+    until(lambda: sessions(lane).open >= 2, "the session of the successor, besides the one that hangs")
 
 
 def test_a_target_that_is_taken_back_before_it_began_never_begins(tried):
@@ -165,3 +172,35 @@ def test_a_lane_keeps_the_settings_of_its_own_target_only(tried, tmp_path):
     tried.join(*(scripted(name) for name in "abc"))
     assert [[target.name for target in lane.settings.targets] for lane in tried.made] == [["a"], ["b"], ["c"]]
     assert tried.made[0].settings.state_directory == Path(tmp_path)
+
+
+def test_whoever_comes_back_knows_which_secrets_were_refused(tried, tmp_path):
+    """Else each reload would be one more wrong login, and some servers lock the account after a few."""
+    (tmp_path / "password").write_text("wrong")
+    target = MariaDb(name="a", host="127.0.0.1", port=1, user="u", password=SecretSource(file=tmp_path / "password"))
+    tried.join(target)
+    refuse(tried.made[0])
+    for changed in (target.model_copy(update={"intervals": IntervalSettings(canary=5)}), target):
+        tried.roster.leave({"a"})
+        tried.join(changed)
+        until(lambda: tried.beat() or tried.roster.lanes, "the successor")
+        with (
+            pytest.raises(AuthenticationFailed, match="tried again when the secret has changed"),
+            attempt(tried.made[-1]),
+        ):
+            pass
+
+    tried.roster.leave({"a"})
+    tried.join(target.model_copy(update={"user": "another"}))
+    until(lambda: tried.beat() or tried.roster.lanes, "the successor")
+    with attempt(tried.made[-1]) as secret:
+        assert secret == "wrong"
+
+
+def attempt(lane):
+    return lane.legacy().engine._opener._credentials.attempt()
+
+
+def refuse(lane):
+    with pytest.raises(AuthenticationFailed, match="access denied"), attempt(lane):
+        raise AuthenticationFailed("access denied")

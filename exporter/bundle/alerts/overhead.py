@@ -47,7 +47,7 @@ def _against_the_twin(v: Thresholds) -> tuple[Alert, ...]:
             "queries may not feel it; reads from storage, which are decrypted, do. Look at the target's dashboard when it began, and "
             "compare with changes of load, cache size and storage at that time.",
             keep=RESTART,
-            shows=OPERATION,
+            shows=(*OPERATION, "percentile"),
         ),
         Alert(
             "TDEOverheadHighP50",
@@ -59,7 +59,7 @@ def _against_the_twin(v: Thresholds) -> tuple[Alert, ...]:
             "concerns all users of encrypted data, and its CPU as well. Look at tde_overhead_cpu_ratio and tde_host_aes_acceleration "
             "first: processors without AES instructions, or lost ones after a move, are the usual cause.",
             keep=RESTART,
-            shows=OPERATION,
+            shows=(*OPERATION, "percentile"),
         ),
         Alert(
             "TDEOverheadCritical",
@@ -72,7 +72,7 @@ def _against_the_twin(v: Thresholds) -> tuple[Alert, ...]:
             "itself hardly ever costs that much: suspect the key server or keystore, AES instructions lost after a move to "
             "another host, or storage under the encrypted files. Look at the keystore's state and the host's CPU first.",
             keep=RESTART,
-            shows=OPERATION,
+            shows=(*OPERATION, "percentile"),
         ),
     )
 

@@ -23,6 +23,7 @@ from exporter import (
     selftest,
     twin_commands,
 )
+from exporter.config.schema import Settings
 from exporter.config.secrets import redact
 from exporter.console import Progress, forget, table, use_plain_letters
 from exporter.domain.clock import SystemClock
@@ -96,22 +97,35 @@ def end_on_signals(stop: threading.Event) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal comes."""
     # First of all: a signal that comes while things are being set up ends them in order as well.
-    stop = threading.Event()
+    from exporter.reloading import Requests
+
+    stop, clock = threading.Event(), SystemClock()
+    reloads = Requests(clock)
     end_on_signals(stop)
+    named = choice.config_path(arguments) is not None
+    if named:
+        signal.signal(signal.SIGHUP, lambda _number, _frame: reloads.signalled())
+    elif signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        # Without a file there is nothing to read anew, and whoever closes his terminal has seen enough.
+        signal.signal(signal.SIGHUP, lambda _number, _frame: _thread.start_new_thread(stop.set, ()))
     # The other commands need no web server; they start in half the time without it.
     from exporter.app import App
 
-    settings = choice.settings(arguments)
-    choice.check_operations(settings)
+    def load() -> Settings:
+        settings = choice.settings(arguments)
+        choice.check_operations(settings)
+        return settings
+
+    settings = load()
     logs.configure(settings.log.level, settings.log.format)
     if (scale := time_scale()) != REAL:
         log.warning(f"this is a test: time runs {scale.factor:g} times as fast, and the numbers are worthless")
-    talkative = choice.config_path(arguments) is None or (sys.stdout is not None and sys.stdout.isatty())
+    talkative = not named or (sys.stdout is not None and sys.stdout.isatty())
     try:
-        return App(settings, SystemClock(), talkative, stop).run()
+        return App(settings, clock, talkative, stop, load, reloads).run()
     finally:
         # The interpreter takes its handlers down before it ends: another signal must not spoil the end.
-        for number in END_SIGNALS:
+        for number in (*END_SIGNALS, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
 
 

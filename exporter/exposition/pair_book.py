@@ -53,6 +53,10 @@ class PairBook:
         dropped = result.tick.dropped or (None if usable else UNUSABLE)
         return replace(result.tick, epoch=joined(result.tick.epoch, epoch_event), dropped=dropped)
 
+    def take_over(self, old: PairBook) -> None:
+        """Go on counting where the same pair was under other settings."""
+        self._sides |= {operation: sides for operation, sides in old._sides.items() if operation in self._sides}
+
     def lost(self) -> None:
         """Its probe process is down: whatever was found is not known any more."""
         self._checked = self._failing = None

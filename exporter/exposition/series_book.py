@@ -6,6 +6,7 @@ everything else belongs to one thread at a time.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from exporter.overhead.ratio import Ratio
 from exporter.overhead.series import Judgement, Series
 from exporter.overhead.verdict import Breach
 from exporter.overhead.windows import Block
+
+log = logging.getLogger(__name__)
 
 BLOCK = 300.0
 WINDOWS = ("hours", "six_hours")
@@ -95,7 +98,7 @@ class SeriesBook:
     exporter started to measure; all times are steady seconds."""
 
     def __init__(self, key: SeriesKey, outline: Outline, began: float) -> None:
-        self.key, self._outline, self._began = key, outline, began
+        self.key, self.outline, self._began = key, outline, began
         self._certifying = self._told = outline.phase is Phase.AA
         self.series = self._anew(began)
         self._waiting: deque[tuple[Tick, float] | _HoldOff | _Certify | _Refer] = deque()
@@ -207,7 +210,7 @@ class SeriesBook:
         """
         before = self._certifying, self.series
         # What the pair is configured as says nothing where it was found to be encrypted by now.
-        self._certifying = self._outline.phase is Phase.AA and bool(state.get("certifying", True))
+        self._certifying = self.outline.phase is Phase.AA and bool(state.get("certifying", True))
         try:
             series = self._anew(self._began)
             fresh = series.to_state()
@@ -219,10 +222,21 @@ class SeriesBook:
         self.series, self._told = series, self._certifying
         self._dates = {name: dated for name, dated in dates.items() if series.breached.get(name)}
 
+    def take_over(self, old: SeriesBook, now: float) -> None:
+        """Go on from the same series under another outline, before anything else."""
+        old.drain()
+        self.changes = old.changes
+        try:
+            self.restore_state(old.to_state())
+            for block in old.series.window.blocks():
+                self.restore(block, now)
+        except ValueError as error:
+            log.warning("what was known of a series is left out: %s", error)
+
     # -- steps -------------------------------------------------------------------------------------------
 
     def _anew(self, began: float) -> Series:
-        return Series(began, self._outline.samples, certifying=self._certifying)
+        return Series(began, self.outline.samples, certifying=self._certifying)
 
     def _begin_anew(self, certifying: bool, at: float) -> None:
         if certifying is self._certifying:

@@ -77,6 +77,9 @@ RECIPES: dict[str, Recipe] = {
         "reason", ("connect", "auth", "tls", "timeout", "unavailable"), lambda w, d, reason: w.rare(1 if reason == "timeout" else 0)
     ),
     "tde_exporter_build_info": plain(lambda w: w.steady(1), {"version": "0.1.0", "python": "3.11.2"}),
+    "tde_exporter_config_last_reload_successful": plain(lambda w: w.steady(1)),
+    "tde_exporter_config_last_reload_success_timestamp_seconds": plain(lambda w: w.steady(w.times[0])),
+    "tde_exporter_config_hash": plain(lambda w: w.steady(178225841309270)),
     "tde_exporter_series": plain(lambda w: w.steady(1180)),
     "tde_exporter_series_refused_total": plain(lambda w: w.steady(0)),
     "tde_exporter_page_errors_total": plain(lambda w: w.steady(0)),

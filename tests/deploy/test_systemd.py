@@ -29,9 +29,10 @@ def machine(tmp_path: Path) -> Path:
     """A root folder where the units are installed, and the program that they start."""
     units, program = tmp_path / "etc/systemd/system", tmp_path / "opt/tde-exporter/bin/tde-exporter"
     units.mkdir(parents=True)
-    program.parent.mkdir(parents=True)
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
+    for started in (program, tmp_path / "bin/kill"):
+        started.parent.mkdir(parents=True)
+        started.write_text("#!/bin/sh\n")
+        started.chmod(0o755)
     (units / "tde-exporter.service").write_text((UNITS / "tde-exporter.service").read_text())
     (units / "tde-exporter@east.service").write_text((UNITS / "tde-exporter@.service").read_text())
     return tmp_path

@@ -78,7 +78,9 @@ def test_one_schema_of_a_server(everywhere, daemon):
     second.start().serving()
     second.until_all(BOTH, lambda page, name: beats(page, name) == 0, "the second to be refused")
     second.until(lambda: second.get("/").text.count("belongs to another exporter") >= 2, "the second to say why")
-    second.until_all(BOTH, lambda page, name: page.total("tde_canary_runs_total", target=name) >= 20, "canaries of both")
+    second.until_all(
+        BOTH, lambda page, name: page.total("tde_canary_runs_total", target=name) >= 20, "canaries of both"
+    )
     assert second.total(FAILURES) == 0
     before = sequences(everywhere)
     first.until(lambda: all(now > old + 3 for now, old in zip(sequences(everywhere), before, strict=True)), "its beats")

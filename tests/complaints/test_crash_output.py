@@ -67,7 +67,9 @@ def test_a_driver_with_a_defect_and_processes_that_crash(daemon, tmp_path):
     exporter.until(lambda: "nobody caught an exception in a thread" in exporter.words(), "the thread's end")
     exporter.until(lambda: "an exception could not be raised" in exporter.words(), "the destructor's")
     exporter.until(lambda: "a warning about" in exporter.log.read_text(), "the warning")
-    exporter.until(lambda: "ZeroDivisionError" in exporter.log.read_text() + exporter.get("/").text, "the driver's error")
+    exporter.until(
+        lambda: "ZeroDivisionError" in exporter.log.read_text() + exporter.get("/").text, "the driver's error"
+    )
     assert_rhythm(exporter, "healthy", rounds=2)
     pages = [exporter.get(path).text for path in ("/", "/metrics", "/-/ready")]
     (probe,) = exporter.children()

@@ -20,6 +20,7 @@ setup:
 	@tools/get_prometheus.sh
 	@tools/get_faketime.sh >/dev/null
 	@tools/get_deploy_checks.sh >/dev/null
+	@tools/get_systemd.sh >/dev/null
 	@tools/get_mariadb.sh 10.11 >/dev/null
 	@tools/get_mariadb.sh 11.8 >/dev/null
 	@tools/get_mysql.sh >/dev/null || true

@@ -1,8 +1,8 @@
 """The page that is served: rendered in a thread of its own, never during a scrape.
 
 Rendering a large page keeps an interpreter busy for a second; so it happens only when something
-changed, and at most a fifth of the time. When rendering fails, the last good page stays until it is too
-old to be true, and the failure is counted.
+changed, and at most a fifth of the time unless the page would grow stale. When rendering fails, the last
+good page stays until it is too old to be true, and the failure is counted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ LONGEST_PAUSE = 5.0
 """Without any change the page is rendered after that time all the same: gauges expire as time passes."""
 
 PAUSE_PER_RENDERING = 4.0
-"""A pause is at least that many times as long as the rendering before it: a fifth of the time is spent."""
+"""A pause is at least that many times as long as the rendering before it: a fifth of the time is spent. Where a machine is
+so busy that this would let the page grow stale, more of it is: an old page helps nobody."""
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ class Renderer:
 
     def __init__(self, view: Callable[[], View], clock: Clock, max_series: int, stale_after: float) -> None:
         self._view, self._clock = view, clock
-        self._max_series, self._stale_after = max_series, stale_after
+        self.max_series, self._stale_after = max_series, stale_after
         self._changed, self._stopping = threading.Event(), threading.Event()
         self._rendering = threading.Lock()
         self._page: Page | None = None
@@ -109,14 +110,14 @@ class Renderer:
                 self._errors += 1
                 log.exception("the page could not be rendered")
             took = self._clock.monotonic() - begun
-            self._stopping.wait(max(SHORTEST_PAUSE, PAUSE_PER_RENDERING * took))
+            self._stopping.wait(max(SHORTEST_PAUSE, min(PAUSE_PER_RENDERING * took, self._stale_after / 3)))
             # A page must not grow stale only because nothing changes.
             self._changed.wait(min(LONGEST_PAUSE, self._stale_after / 3))
 
     def _capped(self, wanted: list[Metric]) -> list[Metric]:
         """The families that are shown: those about the page itself, then `wanted` as far as they fit."""
         own = list(self._own.collect())
-        room = self._max_series - samples_of(own) - samples_of(self._about_page(0))
+        room = self.max_series - samples_of(own) - samples_of(self._about_page(0))
         kept = []
         for family in wanted:
             # Half a histogram is no histogram.

@@ -74,14 +74,20 @@ async function settled(page) {
   }
 }
 
-/** What does not fit into its place: tables that must be scrolled sideways, numbers and legends that are cut. */
-const cut = () =>
-  [...document.querySelectorAll('[role="grid"]')]
-    .filter((grid) => grid.scrollWidth > grid.clientWidth + 2)
-    .map((grid) => {
-      const title = grid.closest('section')?.querySelector('h2,h6')?.textContent;
-      return `table ${JSON.stringify(title)} is ${grid.scrollWidth - grid.clientWidth} px too wide`;
-    });
+/** What does not fit into its place: tables that must be scrolled sideways, texts of cells and titles that end in dots. */
+const cut = () => {
+  const wide = (one) => one.scrollWidth > one.clientWidth + 1;
+  const titleOf = (one) => JSON.stringify(one.closest('section')?.querySelector('h2,h6')?.textContent);
+  const cells = [...document.querySelectorAll('[role="gridcell"],[role="columnheader"]')];
+  const clipped = cells.filter((cell) => wide(cell) || [...cell.querySelectorAll('*')].some(wide));
+  return [
+    ...[...document.querySelectorAll('[role="grid"]')]
+      .filter(wide)
+      .map((grid) => `table ${titleOf(grid)} is ${grid.scrollWidth - grid.clientWidth} px too wide`),
+    ...clipped.map((cell) => `table ${titleOf(cell)}: ${JSON.stringify(cell.textContent)}`),
+    ...[...document.querySelectorAll('section h2, section h6')].filter(wide).map((one) => `title ${titleOf(one)}`),
+  ];
+};
 
 async function draw(browser, base, uid, model, look) {
   const [width, theme, vision] = look.split('-');
@@ -146,7 +152,11 @@ try {
   fs.mkdirSync(given.out, { recursive: true });
   for (const [uid, { model }] of models) {
     for (const look of given.look) {
-      const drawn = await draw(browser, server.url, uid, model, look);
+      let drawn = await draw(browser, server.url, uid, model, look);
+      // A browser drops its requests when an interface of the machine comes or goes, as those of containers do.
+      for (let again = 0; again < 3 && drawn.errors.some((line) => line.includes('ERR_NETWORK_CHANGED')); again += 1) {
+        drawn = await draw(browser, server.url, uid, model, look);
+      }
       report.push(drawn);
       console.log(`${drawn.file}: ${drawn.panels.length} panels, ${drawn.queries} queries`);
       for (const line of drawn.errors) console.log(`  error: ${line}`);

@@ -16,8 +16,9 @@ from exporter.bundle.dashboards.palette import (
     VERDICTS,
     Word,
 )
-from exporter.bundle.dashboards.panels import LAST, Column, Panel, Query, Style, band, table, timeline, timeseries
+from exporter.bundle.dashboards.panels import LAST, Panel, Query, Style, band, timeline, timeseries
 from exporter.bundle.dashboards.queries import OPERATION, PAIR, verdict
+from exporter.bundle.dashboards.tables import Column, table
 
 _SELECTED = f'{OPERATION},percentile="$percentile",window="$window"'
 
@@ -65,6 +66,7 @@ def _all_operations() -> Panel:
         queries,
         columns,
         order=("Operation", False),
+        none="no operation is measured yet",
     )
 
 
@@ -73,7 +75,6 @@ TIERS = (
     Word("", 2, "P99 in a day", BLUE),
     Word("", 3, "P50 only", GREY),
 )
-
 
 SEEN = (Word("", 1, "nothing", GREY), Word("", 0, "yes", BLUE))
 BOOSTS = (Word("", 1, "boosted", ORANGE), Word("", 0, "normal", GREY))

@@ -11,7 +11,7 @@ import weakref
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from exporter.config.schema import PairSettings, TargetSettings
 from exporter.domain.errors import Cancelled, DeadlineExceeded, Reason, TargetError, Unavailable, Unsupported
@@ -262,6 +262,10 @@ class Engine:
         if not isinstance(target, Target):
             raise TypeError(f"not a target of the scripted engine: {target.engine}")
         self._target, self._life = target, _life_of(target)
+
+    def succeed(self, former: Self) -> None:
+        # There is no login.
+        return
 
     def script(self) -> Iterator[str]:
         yield "-- There is no database: nothing has to be run."

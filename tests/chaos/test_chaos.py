@@ -86,7 +86,8 @@ def hit(faults: Faults, rng: random.Random, until: float) -> None:
     # The last one first: what cannot be saved for a while says nothing about what a kill loses.
     deck = ["disk full", *(name for name in rng.sample(kinds, len(kinds)) if name != "disk full")]
     while deck or time.monotonic() < until:
-        time.sleep(rng.uniform(0.0, 1.5))
+        # Now and then long enough for something to be saved in between.
+        time.sleep(rng.uniform(0.0, 1.5) if deck or rng.random() < 0.7 else rng.uniform(5.0, 15.0))
         name = deck.pop() if deck else rng.choice(kinds)
         inner = ""
         if name in faults.lasting and rng.random() < 0.4:

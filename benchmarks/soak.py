@@ -2,7 +2,8 @@
 
 Two parts. In the first, one process holds everything that a daemon consists of but its threads, and its clock goes at a
 minute a run, so that the windows of a week are full when measuring begins: whatever still grows then is lost. In the second, a daemon as operators run it probes many scripted targets and a MariaDB whose sessions are
-ended all the time; memory of the serving process may grow there, for its windows fill in the course of a day.
+ended all the time; memory may grow there, for windows fill in the course of a day, and what was spent is
+remembered for an hour. What must not grow there is threads, files, and sessions on the server.
 
     python -m benchmarks.soak [--runs 10000] [--targets 50]
 """
@@ -316,7 +317,7 @@ def report(load: float, alone: Readings, share: float, found: Soaked) -> None:
         **{"runs in one process": alone.runs[-1] - alone.runs[0], "of these failed": share},
         **{"memory growth in 10 000 runs, windows full (KiB)": alone.slope(MEMORY)},
         **{"runs of the daemon": round(found.runs), "failures for each of them": found.failed},
-        **{"memory growth in 10 000 runs, probing (KiB)": found.probing.slope(MEMORY)},
+        **{"memory growth in 10 000 runs, probing, its hour filling (KiB)": found.probing.slope(MEMORY)},
         **{"memory growth in 10 000 runs, serving, windows filling (KiB)": found.serving.slope(MEMORY)},
         **{"sessions ended on the server": found.killed_sessions, "sessions, at most": found.most_sessions},
         **{"sessions above the cap": max(0, found.most_sessions - SESSIONS)},

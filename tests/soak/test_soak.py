@@ -58,4 +58,5 @@ def test_ten_thousand_runs(tmp_path, caplog):
         assert process.slope("threads") < 1
         assert process.slope("files") < 1
     assert alone.slope(soak.MEMORY) < 1024
-    assert found.probing.slope(soak.MEMORY) < 1024
+    # In the first hour each of its 50 targets comes to remember what it spent in an hour.
+    assert found.probing.slope(soak.MEMORY) < 8 * 1024

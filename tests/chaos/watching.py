@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import threading
 import time
 
-import httpx
 from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parsed
 
@@ -38,6 +38,20 @@ SHARES = {"0": (EMBEDDED, SCRIPTED), "1": (SHOP, DEAD)}
 """Which probe process has which targets."""
 
 Key = tuple[str, frozenset[tuple[str, str]]]
+
+
+def scraped(port: int) -> tuple[str, str]:
+    """The metrics, and what is wrong with the answer, over a connection of its own."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20.0)
+    try:
+        connection.request("GET", "/metrics", headers={"Accept": OPENMETRICS})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+    except (OSError, http.client.HTTPException) as error:
+        return "", repr(error)
+    finally:
+        connection.close()
+    return text, "" if answer.status == 200 else f"status {answer.status}: {text[:100]}"
 
 
 class Page:
@@ -129,22 +143,18 @@ class Watcher:
             world = self._world
             touched, generation, serving, cut = world.touched, world.generation, world.serving, world.seen_cut
             begun = time.monotonic()
-            try:
-                answer = httpx.get(f"{world.daemon.url}/metrics", headers={"Accept": OPENMETRICS}, timeout=20.0)
-                words = "" if answer.status_code == 200 else f"status {answer.status_code}: {answer.text[:100]}"
-            except httpx.HTTPError as error:
-                answer, words = None, repr(error)
+            text, words = scraped(world.daemon.port)
             ended = time.monotonic()
             with world.lock:
                 if world.touched != touched or world.generation != generation or world.frozen:
                     self._changed = time.monotonic()
                     continue
-            if answer is None or words:
+            if words:
                 if serving:
                     self.note(f"a scrape failed though nothing was done to the daemon: {words}")
                 continue
             self.longest_scrape = max(self.longest_scrape, ended - begun)
-            self._judge(answer.text, generation, ended, cut and world.seen_cut)
+            self._judge(text, generation, ended, cut and world.seen_cut)
 
     def _judge(self, text: str, generation: int, now: float, cut: bool) -> None:
         try:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.confined import USER, confined
 
 READ_ONLY = "Read-only file system"
@@ -25,6 +27,7 @@ def test_the_cage_holds(tmp_path):
     assert rights(ran.stdout) == NONE
 
 
+@pytest.mark.timeout(240)
 def test_without_rights_it_measures_keeps_its_history_and_ends(daemon, small, tmp_path):
     exporter = daemon(small())
     root, state = tmp_path / "root", exporter.directory / "state"

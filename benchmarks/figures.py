@@ -12,6 +12,7 @@ import datetime
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,17 +42,18 @@ def tables(runs: list[dict[str, Any]]) -> str:
     parts = []
     for run in runs:
         before, after = run["load"]
-        title = f"{run['suite']}, {run['at']}, {run['cores']} cores, load {before} to {after}"
-        parts.append(
-            f"{title}\n\n{table(('figure', 'value'), [(name, _said(value)) for name, value in run['figures'].items()])}"
-        )
+        title = f"{run['suite']}, {run['at']}, {run['cores']} cores, load average {before} to {after}"
+        parts.append(f"{title}\n\n{table(('figure', 'value'), list(_rows(run['figures'])), left=2)}")
     return "\n\n".join(parts)
 
 
-def _said(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {count}" for name, count in value.items())
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+def _rows(figures: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in figures.items():
+        if isinstance(value, dict):
+            yield name, ""
+            yield from ((f"  {part}", count) for part, count in _rows(value))
+        else:
+            yield name, f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' exporter/__init__.py)
 
-.PHONY: help setup run test test-long test-image image lint format lock render-dashboards
+.PHONY: help setup run test test-long test-image image lint format lock audit render-dashboards
 
 help:
 	@echo "make run        install what is missing and serve, as ./run does"
@@ -12,6 +12,7 @@ help:
 	@echo "make lint       formatting, lint and types only"
 	@echo "make format     mend formatting and what the linter can mend"
 	@echo "make render-dashboards   draw the dashboards with Grafana's front-end code into .cache/pictures"
+	@echo "make audit      ask whether a locked package was withdrawn or has a known weakness; needs osv.dev or pypi.org"
 	@echo "make lock       write requirements/*.txt; make lock UPGRADE=--upgrade for the newest packages"
 
 setup:
@@ -51,6 +52,9 @@ format: setup
 
 lock: setup
 	@tools/lock.sh $(UPGRADE)
+
+audit:
+	@tools/audit.sh
 
 render-dashboards: setup
 	@.venv/bin/python -m tests.dashboards.drawing .cache/pictures

@@ -42,7 +42,8 @@ from exporter.web.server import WebServer, bind
 
 STEP_SECONDS = 1.0
 """What an operator writes into the history (marks, baselines) is seen this soon."""
-SAVE_SECONDS = 10.0
+SAVE_SECONDS = 8.0
+"""What a kill loses of the history is less than ten seconds, with what a save and the step before it may take."""
 SAVED_WITHIN = 1.0
 PAGE_STALE = 60.0
 """Seconds. Pages are rendered every few seconds, whatever the intervals of the targets are: an older one means that

@@ -54,7 +54,7 @@ def unlocked(lock: str) -> list[str]:
     ] + re.findall(r"\S*://\S*|--(?:extra-)?index\S*|--find-links\S*", lock)
 
 
-@pytest.mark.parametrize("name", ["run", "test", "build", "lock"])
+@pytest.mark.parametrize("name", sorted(LOCKS))
 def test_locks_have_hashes_and_name_no_index(name: str) -> None:
     assert len(_pins(LOCKS[name])) >= 1
     assert unlocked(LOCKS[name]) == []

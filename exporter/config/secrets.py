@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -20,7 +21,7 @@ from pydantic import BaseModel, Field, ModelWrapValidatorHandler, model_validato
 from pydantic_core import PydanticCustomError
 
 from exporter.config.schema import Location, Strict
-from exporter.domain.errors import SecretError
+from exporter.domain.errors import SecretError, SecretOutOfReach
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ SHORTEST_REDACTED = 4
 LARGEST = 64 * 1024
 """Bytes. What is larger is no secret, but the wrong file."""
 
+_NO_MEANS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _REMEDY = "Write it as `file: /path/of/the/file` or `env: NAME_OF_A_VARIABLE`"
 
 
@@ -116,6 +118,9 @@ def _file_text(path: Path) -> str:
         raise SecretError("may not be read", where=where, remedy=remedy) from None
     except (OSError, ValueError) as error:
         words = (os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "bad path").lower()
+        if isinstance(error, OSError) and error.errno in _NO_MEANS:
+            remedy = "Raise what this process may have (open files: ulimit -n), or give it fewer targets"
+            raise SecretOutOfReach(f"cannot be read now ({words})", where=where, remedy=remedy) from None
         raise SecretError(f"cannot be read ({words})", where=where, remedy="Correct the path") from None
     if len(content) > LARGEST:
         raise SecretError(f"is larger than {LARGEST} bytes", where=where, remedy="Name the file that holds the secret")

@@ -6,6 +6,7 @@
     ├── ConfigError                 the operator must change something; `remedy` says what
     │   ├── ConfigErrors            several of them, found in one go
     │   └── SecretError             a secret file or variable is missing or unreadable
+    │       └── SecretOutOfReach    the system has no means to read it now
     ├── HistoryError                the history file cannot be used
     └── TargetError                 something went wrong with a monitored database
         ├── ConnectFailed           connect        no session could be opened, or the session was lost
@@ -81,6 +82,10 @@ class ConfigErrors(ConfigError):
 
 class SecretError(ConfigError):
     """A secret file or environment variable is missing or unreadable; never holds the content."""
+
+
+class SecretOutOfReach(SecretError):
+    """The system has no means to read a secret at the moment, open files or memory; nothing is wrong with the secret."""
 
 
 class HistoryError(TdeExporterError):

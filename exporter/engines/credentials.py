@@ -15,7 +15,13 @@ from contextlib import contextmanager
 
 from exporter.config.secrets import SecretSource
 from exporter.domain.clock import Clock, SystemClock
-from exporter.domain.errors import AuthenticationFailed, DeadlineExceeded, SecretError
+from exporter.domain.errors import (
+    AuthenticationFailed,
+    ConnectFailed,
+    DeadlineExceeded,
+    SecretError,
+    SecretOutOfReach,
+)
 
 REFUSED_SECONDS = 3600.0
 """How long a refused secret is not tried again. The account may have been mended meanwhile, the secret being right."""
@@ -54,7 +60,7 @@ class Credentials:
         on the server is tried once and not by every session at the same time.
 
         Raises AuthenticationFailed without an attempt when the secret cannot be read, or is one that was
-        refused; DeadlineExceeded when other attempts last longer than `timeout` seconds.
+        refused; ConnectFailed when there are no means to read it now; DeadlineExceeded when other attempts last longer than `timeout` seconds.
         """
         deadline = time.monotonic() + timeout
         mark = self._mark(self._read())
@@ -86,6 +92,9 @@ class Credentials:
             return ""
         try:
             return self._source.read()
+        except SecretOutOfReach as error:
+            # It was not refused, and will be read when there are open files again.
+            raise ConnectFailed(str(error)) from None
         except SecretError as error:
             raise AuthenticationFailed(str(error)) from None
 

@@ -72,7 +72,7 @@ _DETECTOR = (*_OPERATION, "percentile", "reference", "threshold")
 
 _ENTRIES = (
     # -- target ------------------------------------------------------------------------------------------
-    Metric("tde_target_up", Kind.GAUGE, Section.TARGET, "1 when the last attempt to reach and use the database worked, else 0; 0 before the first success; absent while its probe process is down, for then nobody knows.", _TARGET),
+    Metric("tde_target_up", Kind.GAUGE, Section.TARGET, "1 when the last attempt to reach and use the database worked, else 0; absent before the first attempt, and while its probe process is down, for then nobody knows.", _TARGET),
     Metric("tde_target_info", Kind.INFO, Section.TARGET, "Facts about the database, found at the last connect.", (*_TARGET, "flavor", "version", "role", "open_mode", "edition")),
     Metric("tde_target_connects_total", Kind.COUNTER, Section.TARGET, "Sessions opened.", _TARGET, "sessions"),
     Metric("tde_target_connect_seconds_total", Kind.COUNTER, Section.TARGET, "Time spent on opening sessions that were opened; it is never part of a canary's time.", _TARGET, "seconds"),

@@ -96,10 +96,14 @@ class Ledger:
                 self._note(book, message, now)
 
     def assign(self, process: int, targets: Iterable[str]) -> None:
-        """Say beforehand which targets a probe process serves; otherwise its messages tell."""
+        """Say beforehand which targets a probe process serves; otherwise its messages tell. Nothing is known about them
+        before it is up."""
         with self._lock:
-            self._served_by.update(dict.fromkeys(targets, process))
-            self._processes.setdefault(process, False)
+            served = dict.fromkeys(targets, process)
+            self._served_by.update(served)
+            if not self._processes.setdefault(process, False):
+                for target in served.keys() & self._books.keys():
+                    self._books[target].lost()
 
     def process_up(self, process: int, up: bool) -> None:
         """A probe process came up or went down; when it is down, nothing is known about its targets."""

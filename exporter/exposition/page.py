@@ -1,8 +1,8 @@
 """The page that is served: rendered in a thread of its own, never during a scrape.
 
 Rendering a large page keeps an interpreter busy for a second; so it happens only when something
-changed, and at most a fifth of the time. When rendering fails, the last good page stays until it is too
-old to be true, and the failure is counted.
+changed, and at most a fifth of the time unless the page would grow stale. When rendering fails, the last
+good page stays until it is too old to be true, and the failure is counted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ LONGEST_PAUSE = 5.0
 """Without any change the page is rendered after that time all the same: gauges expire as time passes."""
 
 PAUSE_PER_RENDERING = 4.0
-"""A pause is at least that many times as long as the rendering before it: a fifth of the time is spent."""
+"""A pause is at least that many times as long as the rendering before it: a fifth of the time is spent. Where a machine is
+so busy that this would let the page grow stale, more of it is: an old page helps nobody."""
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +110,7 @@ class Renderer:
                 self._errors += 1
                 log.exception("the page could not be rendered")
             took = self._clock.monotonic() - begun
-            self._stopping.wait(max(SHORTEST_PAUSE, PAUSE_PER_RENDERING * took))
+            self._stopping.wait(max(SHORTEST_PAUSE, min(PAUSE_PER_RENDERING * took, self._stale_after / 3)))
             # A page must not grow stale only because nothing changes.
             self._changed.wait(min(LONGEST_PAUSE, self._stale_after / 3))
 

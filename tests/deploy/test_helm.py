@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,14 @@ VALUES = {
 }
 
 
+@cache
 def rendered(name: str) -> str:
     ran = helm("template", "tried", str(CHART), "--namespace=monitoring", *VALUES[name])
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
 
+@cache
 def by_kind(name: str) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for document in documents(rendered(name)):

@@ -163,6 +163,9 @@ EXPECTED = (
     ("TDEPairInvalid", "uncovered"),
 )
 
+ALSO = (("TDEOverheadHighP99", "slowed"),)
+"""What may be heard as well: it can take longer to see that the slowest queries are as fast as they were."""
+
 
 def test_a_key_file_that_is_taken_away_is_a_call(broken: Story) -> None:
     alert = broken.raised("TDEKeystoreNotOpen", "keyless", "tde-pager")
@@ -204,7 +207,7 @@ def test_what_is_mended_is_over(mended: Story, name: str, target: str) -> None:
 def test_each_was_heard_once_and_of_the_calm_one_nothing(mended: Story) -> None:
     for name, target in EXPECTED:
         mended.over(mended.raised(name, target))
-    mended.assert_account(*EXPECTED)
+    mended.assert_account(*EXPECTED, may=ALSO)
 
 
 def test_an_exporter_that_was_killed_is_a_call_and_over_when_it_is_back(mended: Story) -> None:

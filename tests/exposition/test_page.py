@@ -280,6 +280,23 @@ def test_the_thread_renders_anew_when_nothing_changes(stage: Stage) -> None:
         renderer.stop()
 
 
+def test_a_rendering_that_takes_long_is_not_followed_by_a_pause_in_which_the_page_grows_stale(stage: Stage) -> None:
+    clock, views = FakeClock(), threading.Semaphore(0)
+
+    def slowly() -> View:
+        clock.advance(60.0)
+        views.release()
+        return stage.view()
+
+    renderer = Renderer(slowly, clock, 10_000, stale_after=1.5)
+    renderer.start()
+    try:
+        # A fifth of the time would be four minutes of rest.
+        assert all(views.acquire(timeout=DEADLINE) for _ in range(2))
+    finally:
+        renderer.stop()
+
+
 def test_the_thread_survives_a_view_that_explodes(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     answers: list[Callable[[], View]] = [stage.ledger.view, _explode, _explode]
     done = threading.Event()

@@ -8,16 +8,14 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 import yaml
 
-from tests.daemons import free_port
 from tests.image.engine import BASE, ROOT, Engine
+from tests.image.stack import SERVICES, Stack
 from tests.processes import until
 
 STOPPED_WITHIN = 5.0
-SERVICES = ("exporter", "prometheus", "alertmanager")
 
 DEBIAN = f"""\
 FROM {BASE}
@@ -27,31 +25,6 @@ USER nobody
 ENTRYPOINT ["PROGRAM"]
 """
 """Stands for an image of the vendor: the same program, user and folders."""
-
-
-class Stack:
-    """The stack, started; ports that are free on this machine in place of the usual ones."""
-
-    def __init__(self, engine: Engine, environ: dict[str, str]) -> None:
-        self._engine = engine
-        self.ports = {name: free_port() for name in SERVICES}
-        self._environ = environ | {f"{name.upper()}_PORT": str(port) for name, port in self.ports.items()}
-        self._environ["TDE_EXPORTER_PORT"] = str(self.ports["exporter"])
-
-    def compose(self, *arguments: str) -> str:
-        file = f"--file={ROOT}/deploy/compose/compose.yaml"
-        return self._engine.docker("compose", "--progress=plain", file, *arguments, environ=self._environ)
-
-    def ask(self, service: str, path: str, **query: str) -> Any:
-        answer = httpx.get(f"http://127.0.0.1:{self.ports[service]}{path}", params=query, timeout=10)
-        return answer.raise_for_status().json()
-
-    def prometheus(self, path: str, **query: str) -> Any:
-        return self.ask("prometheus", f"/api/v1/{path}", **query)["data"]
-
-    def value(self, query: str) -> float | None:
-        found = self.prometheus("query", query=query)["result"]
-        return float(found[0]["value"][1]) if found else None
 
 
 @pytest.fixture(scope="module")

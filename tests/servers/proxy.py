@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import random
 import select
 import socket
 import struct
@@ -23,6 +24,7 @@ class Mode(enum.Enum):
     SILENT = "silent"
     DRIP = "drip"
     RESET = "reset"
+    GARBLE = "garble"
 
 
 class _Stream:
@@ -40,10 +42,12 @@ class _Stream:
         slow = interval_s is not None and self.down
         return bool(self.pending) and not (slow and time.monotonic() < self.next_byte)
 
-    def move(self, readable: bool, writable: bool, interval_s: float | None) -> None:
+    def move(self, readable: bool, writable: bool, interval_s: float | None, spoil: random.Random | None) -> None:
         if readable:
             got = self.source.recv(_FULL)
             self.ended = not got
+            if spoil is not None and self.down:
+                got = _spoilt(got, spoil)
             self.pending += got
         if writable and self.due(interval_s):
             slow = interval_s is not None and self.down
@@ -53,6 +57,14 @@ class _Stream:
         if self.ended and not self.pending and not self.closed:
             self.closed = True
             self.sink.shutdown(socket.SHUT_WR)
+
+
+def _spoilt(said: bytes, rng: random.Random) -> bytes:
+    """With one byte replaced, or as it was."""
+    if not said or rng.random() < 0.5:
+        return said
+    where = rng.randrange(len(said))
+    return said[:where] + bytes([rng.randrange(256)]) + said[where + 1 :]
 
 
 class _Link:
@@ -90,6 +102,7 @@ class Proxy:
         self.accepted = 0
         self._mode = Mode.PASS
         self._interval = 1.0
+        self._rng = random.Random(1)
         self._links: list[_Link] = []
         self._orders: list[tuple[Callable[[], None], threading.Event]] = []
         self._listener: socket.socket | None = None
@@ -122,6 +135,11 @@ class Proxy:
         """Pass what the server says byte by byte, one in each interval."""
         self._interval = interval_s
         self._order(lambda: self._set(Mode.DRIP))
+
+    def garble(self, seed: int = 1) -> None:
+        """Change a byte here and there in what the server says: in half of what it says at once, one of them."""
+        self._rng = random.Random(seed)
+        self._order(lambda: self._set(Mode.GARBLE))
 
     def reset(self) -> None:
         """Reset all connections, and each new one as soon as it is accepted."""
@@ -243,7 +261,8 @@ class Proxy:
             for stream in link.streams:
                 at_source, at_sink = ready.get(stream.source.fileno(), 0), ready.get(stream.sink.fileno(), 0)
                 can_read = bool(at_source & readable) and not stream.ended and len(stream.pending) < _FULL
-                stream.move(can_read, bool(at_sink & select.POLLOUT), slow)
+                spoil = self._rng if self._mode is Mode.GARBLE else None
+                stream.move(can_read, bool(at_sink & select.POLLOUT), slow, spoil)
             over = all(stream.closed for stream in link.streams)
             broken = False
         except BlockingIOError:

@@ -117,6 +117,23 @@ def test_dripping_gives_one_byte_at_a_time(proxy: Proxy, client: socket.socket) 
     assert _answer(client, 1000) == b"x" * 1000
 
 
+def test_garbling_changes_bytes_of_the_server_and_no_others(proxy: Proxy, client: socket.socket) -> None:
+    proxy.garble()
+    sent = bytes(range(256)) * 4
+    client.settimeout(10)
+    changed = 0
+    for _ in range(20):
+        client.sendall(sent)
+        got = b""
+        while len(got) < len(sent):
+            got += client.recv(65536)
+        differing = sum(one != other for one, other in zip(sent, got, strict=True))
+        # A change on the way there would come back twice: the length stays, and few bytes differ.
+        assert differing <= 4
+        changed += differing
+    assert changed
+
+
 def test_reset_ends_what_there_is_and_what_comes(proxy: Proxy, client: socket.socket) -> None:
     client.sendall(b"a")
     assert _answer(client, 1) == b"a"

@@ -51,9 +51,14 @@ class _Life:
             if fault.call != call or (fault.slot is not None and fault.slot is not slot):
                 continue
             self._calls[number] += 1
-            if met is None and fault.first <= self._calls[number] <= (fault.last or math.inf):
-                met = fault
+            met = fault if met is None and _goes_wrong(fault, self._calls[number]) else met
         return met
+
+
+def _goes_wrong(fault: Fault, number: int) -> bool:
+    """Whether a fault befalls the call of that number."""
+    due = fault.first <= number <= (fault.last or math.inf)
+    return due and (number - fault.first) % fault.every == 0
 
 
 _lives: dict[int, _Life] = {}

@@ -1,0 +1,80 @@
+"""The disk of the state directory fills up, or is read-only: measuring and serving go on, it is said, and it passes.
+
+What the twins of the embedded engine need of it fails for its own reason; nothing of what was stored before is lost.
+"""
+
+import contextlib
+import shutil
+import sqlite3
+
+import pytest
+
+from tests.complaints.own_disk import OwnDisk
+from tests.complaints.test_t01_mute_peer import HEALTHY, assert_rhythm
+
+ERRORS = "tde_exporter_state_errors_total"
+EMBEDDED = {
+    "name": "embedded",
+    "engine": "sqlite",
+    "pairs": [{"name": "phonebook", "rows": 5_000}],
+    "operations": ["insert_batch"],
+    "intervals": {"canary": "1s", "encryption_state": "1s"},
+    "budgets": {"time_share_ratio": 1.0},
+}
+SETTINGS = {"targets": [HEALTHY, EMBEDDED], "probes": {"processes": 1}}
+
+
+def runs(exporter, name="embedded"):
+    return exporter.total("tde_canary_runs_total", target=name) - exporter.total(
+        "tde_canary_run_failures_total", target=name
+    )
+
+
+@pytest.fixture
+def exporter(daemon):
+    made = daemon(SETTINGS)
+    made.disk = OwnDisk(made, 16 * 1024)
+    made.start().ready()
+    made.until(lambda: runs(made) >= 10, "writing operations")
+    return made
+
+
+@pytest.mark.timeout(150)
+def test_a_disk_that_fills_up_while_it_runs(exporter, scraped, tmp_path):
+    disk = exporter.disk
+    with scraped(exporter) as scraper:
+        disk.fill()
+        exporter.until(lambda: exporter.total(ERRORS) >= 1, "the history to be refused")
+        assert_rhythm(exporter, "healthy", rounds=3)
+        said = exporter.log.read_text()
+        before = written(disk, tmp_path)
+        disk.free()
+        exporter.until(lambda: written(disk, tmp_path) > before, "the history to be written again")
+        before = runs(exporter)
+        exporter.until(lambda: runs(exporter) >= before + 10, "writing operations again")
+        exporter.until(lambda: exporter.value("tde_pair_valid", target="embedded") == 1, "valid twins")
+    assert scraper.problems == []
+    # Said once when it began, and not every second.
+    assert 1 <= said.count("the disk is full. Free some space") <= 3
+    assert exporter.value(ERRORS) < 100
+    assert exporter.stop() < 5
+
+
+def test_a_disk_that_is_full_or_read_only_at_the_start(daemon):
+    """Without what is remembered of breaches the page could lie, so there is none; who starts it again has it back."""
+    exporter = daemon(SETTINGS)
+    OwnDisk(exporter, 1024, "ro")
+    exporter.start()
+    assert exporter.process.wait(30) == 1
+    assert "Read-only file system" in exporter.words()
+    assert "Give this user the right to write there" in exporter.words()
+    assert "Traceback" not in exporter.words()
+    assert len(exporter.words().splitlines()) == 1
+
+
+def written(disk, folder):
+    """How many samples the history holds, as a copy of it tells."""
+    for part in ("history.db", "history.db-wal"):
+        shutil.copyfile(disk.seen / part, folder / part)
+    with contextlib.closing(sqlite3.connect(folder / "history.db")) as history:
+        return history.execute("SELECT COALESCE(SUM(plain_samples), 0) FROM blocks").fetchone()[0]

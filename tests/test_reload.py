@@ -47,6 +47,8 @@ class Daemon:
         self.clock = FakeClock()
         self.wanted = self.settings(*targets)
         self.app = App(self.wanted, self.clock, load=lambda: self.wanted)
+        for process in self.app.supervisor.shares:
+            self.app.ledger.process_up(process, True)
 
     def settings(self, *targets: Target, **more: object) -> Settings:
         return Settings(
@@ -103,6 +105,8 @@ def test_kept_targets_go_on_and_removed_ones_are_gone(daemon: Daemon) -> None:
     assert daemon.samples("a") is not None
     assert daemon.runs("b") is None
     assert daemon.runs("c") == 0
+    # What nobody has tried yet is not said to be down.
+    assert [one.up for one in daemon.app.ledger.view().targets] == [True, None]
     # What a process says that has not heard of it yet.
     daemon.app._deliver(0, TickDone(replace(Stage(daemon.app.settings, daemon.clock).made(POINT), target="b")))
     assert daemon.runs("b") is None

@@ -38,6 +38,7 @@ test-long:
 # Fetches the engine, and makes a base image from Debian's packages; nothing of either stays behind but in .cache.
 test-image:
 	@tools/setup.sh test
+	@tools/get_prometheus.sh
 	@.venv/bin/python -m pytest --numprocesses=0 -m long tests/image $(PYTEST)
 
 image:

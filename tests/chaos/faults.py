@@ -8,7 +8,8 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 
-from tests.chaos.world import PATIENCE, SHOP, World
+from tests.chaos.world import SHOP, World
+from tests.daemons import PATIENCE
 
 CLOCKS = ("-3600", "-120", "+0", "+120", "+3600")
 LONGEST_WAIT = 2 * PATIENCE

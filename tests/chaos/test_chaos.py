@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.figures import note
 from tests.chaos.faults import Faults
-from tests.chaos.watching import Watcher
+from tests.chaos.watching import Page, Watcher
 from tests.chaos.world import LIVING, World
 from tests.watched import Watched
 
@@ -86,7 +86,8 @@ def hit(faults: Faults, rng: random.Random, until: float) -> None:
     # The last one first: what cannot be saved for a while says nothing about what a kill loses.
     deck = ["disk full", *(name for name in rng.sample(kinds, len(kinds)) if name != "disk full")]
     while deck or time.monotonic() < until:
-        time.sleep(rng.uniform(0.0, 1.5))
+        # Now and then long enough for something to be saved in between.
+        time.sleep(rng.uniform(0.0, 1.5) if deck or rng.random() < 0.7 else rng.uniform(5.0, 15.0))
         name = deck.pop() if deck else rng.choice(kinds)
         inner = ""
         if name in faults.lasting and rng.random() < 0.4:
@@ -112,6 +113,6 @@ def recovered(world: World, watcher: Watcher, what: str) -> None:
         time.sleep(0.1)
 
 
-def measured(page, target) -> float:
+def measured(page: Page, target: str) -> float:
     runs, failures = (sum(page.all(f"tde_canary_{name}_total", target=target)) for name in ("runs", "run_failures"))
     return runs - failures

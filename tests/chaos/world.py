@@ -32,7 +32,7 @@ SILENCE = 4.0
 """Seconds after which a silent probe process is killed."""
 SLEEP = "import select, time\ntime.sleep = lambda seconds: select.select([], [], [], seconds) and None\n"
 """The preloaded clock breaks the system call that Python sleeps by: each `time.sleep` raises EINVAL."""
-SAVED_AGAIN = 15.0
+SAVED_AGAIN = 12.0
 """Seconds after which, with room on the disk, everything is saved again."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -33,7 +34,7 @@ PAIR = "phonebook"
 
 def target(name: str, **more: object) -> Target:
     values: dict[str, object] = {"pairs": (PairSettings(name=PAIR),), "operations": (POINT,)}
-    return Target(name=name, **(values | more))  # type: ignore[arg-type]
+    return Target(name=name, **(values | more))
 
 
 class Daemon:
@@ -50,13 +51,13 @@ class Daemon:
         for process in self.app.supervisor.shares:
             self.app.ledger.process_up(process, True)
 
-    def settings(self, *targets: Target, **more: object) -> Settings:
+    def settings(self, *targets: Target, **more: Any) -> Settings:
         return Settings(
             state_directory=self._folder,
             targets=targets,
             web=WebSettings(port=self._port),
             history=HistorySettings(path=self._folder / "history.db"),
-            **more,  # type: ignore[arg-type]
+            **more,
         )
 
     def reload(self, *targets: Target, **more: object) -> None:

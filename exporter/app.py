@@ -191,11 +191,11 @@ class App:
 
     def _wants_snapshot(self, target: str) -> bool:
         try:
-            latest = self.history.latest_snapshot(target)
+            taken = self.history.snapshot_taken(target)
         except HistoryError as error:
             self._history_failed(error)
             return False
-        return latest is None or not 0.0 <= self._clock.wall() - latest.started < SNAPSHOT_AGE
+        return taken is None or not 0.0 <= self._clock.wall() - taken < SNAPSHOT_AGE
 
     # -- history ---------------------------------------------------------------------------------------
 

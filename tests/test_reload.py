@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -33,7 +34,7 @@ PAIR = "phonebook"
 
 def target(name: str, **more: object) -> Target:
     values: dict[str, object] = {"pairs": (PairSettings(name=PAIR),), "operations": (POINT,)}
-    return Target(name=name, **(values | more))  # type: ignore[arg-type]
+    return Target(name=name, **(values | more))
 
 
 class Daemon:
@@ -47,14 +48,16 @@ class Daemon:
         self.clock = FakeClock()
         self.wanted = self.settings(*targets)
         self.app = App(self.wanted, self.clock, load=lambda: self.wanted)
+        for process in self.app.supervisor.shares:
+            self.app.ledger.process_up(process, True)
 
-    def settings(self, *targets: Target, **more: object) -> Settings:
+    def settings(self, *targets: Target, **more: Any) -> Settings:
         return Settings(
             state_directory=self._folder,
             targets=targets,
             web=WebSettings(port=self._port),
             history=HistorySettings(path=self._folder / "history.db"),
-            **more,  # type: ignore[arg-type]
+            **more,
         )
 
     def reload(self, *targets: Target, **more: object) -> None:
@@ -103,6 +106,8 @@ def test_kept_targets_go_on_and_removed_ones_are_gone(daemon: Daemon) -> None:
     assert daemon.samples("a") is not None
     assert daemon.runs("b") is None
     assert daemon.runs("c") == 0
+    # What nobody has tried yet is not said to be down.
+    assert [one.up for one in daemon.app.ledger.view().targets] == [True, None]
     # What a process says that has not heard of it yet.
     daemon.app._deliver(0, TickDone(replace(Stage(daemon.app.settings, daemon.clock).made(POINT), target="b")))
     assert daemon.runs("b") is None

@@ -29,6 +29,8 @@ DOUBTFUL = 2.0
 
 _INTERVAL = re.compile(r"\+?(\d+) (\d+):(\d\d?):(\d\d?(?:\.\d+)?)")
 _LONGEST = 1e9  # seconds, some 30 years
+_DIGITS = 20
+"""Of the longest number that servers count with; Python itself refuses to read very long ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,9 @@ class Position:
     def of(cls, file: object, offset: object) -> Position | None:
         """From the name of a file and an offset, as a server tells them; None where it tells none."""
         log, _, number = str(file).rpartition(".")
-        if not log or not number.isdecimal() or isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
+        if not log or not number.isdecimal() or len(number) > _DIGITS:
+            return None
+        if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
             return None
         return cls(log, (int(number), offset))
 

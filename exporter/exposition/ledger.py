@@ -182,6 +182,8 @@ class Ledger:
         made = {
             target.name: TargetBook(settings, target) for target in settings.targets if target.name not in changes.kept
         }
+        for book in made.values():
+            book.lost()
         with self._whole:
             with self._lock:
                 books = {target.name: made.get(target.name) or self._books[target.name] for target in settings.targets}

@@ -216,7 +216,6 @@ class TargetBook:
         for name, pair in self._pairs.items():
             if (before := old._pairs.get(name)) is not None:
                 pair.take_over(before)
-        self._lost = True
 
     def valid(self, pair: str) -> bool:
         """Whether the last verification of that pair found it valid."""

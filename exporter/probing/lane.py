@@ -47,6 +47,8 @@ REMEMBERED = 3600.0
 below ten an hour, however it hangs."""
 LEAVE_SECONDS = 10.0
 """What a lane that was left may take to end when it is in no call."""
+DEFECT_SECONDS = 60.0
+"""Seconds between two tracebacks of the same kind of error in the same work."""
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +98,7 @@ class Lane:
         self._rest_until = 0.0
         self._hanging: list[_Worker] = []
         self._left: float | None = None
+        self._told_defects: dict[tuple[str, str], float] = {}
 
     def start(self) -> None:
         # Not before: this loads a driver, and a process says that it lives before it does what takes time.
@@ -191,6 +194,18 @@ class Lane:
         self._abandoned = [*(at for at in self._abandoned if now - at < REMEMBERED), now]
         again = len(self._abandoned) - 2
         return 0.0 if again < 0 else min(LONGEST_REST, FIRST_REST * 2.0**again)
+
+    def met_defect(self, job: str, error: Exception) -> None:
+        """Tell of an error that nobody foresaw as of any other failure; what it was stands in the log, once a minute at most."""
+        now = self._clock.monotonic()
+        collector, kind = job if job in COLLECTORS else ENCRYPTION_STATE, type(error).__name__
+        if now - self._told_defects.get((job, kind), -DEFECT_SECONDS) >= DEFECT_SECONDS:
+            self._told_defects[job, kind] = now
+            log.error("unexpected error in a lane", exc_info=error, extra={"target": self.target.name, "job": job})
+        words = f"unexpected error ({kind}), a defect of this exporter; its log says more"
+        self._emit(
+            CollectorDone(self.target.name, collector, now - self._begun, self._clock.wall(), Reason.QUERY, words)
+        )
 
     def stop(self) -> None:
         """Ask the worker to close its session and end; does not wait."""
@@ -332,10 +347,10 @@ class _Worker:
         while (job := self._lane.next_job(self)) is not None:
             try:
                 self._lane.run_job(self.rounds, job)
-            except Exception:
+            except Exception as error:
                 # A boundary: a defect in one engine must not silence its target for ever.
                 if not self.abandoned:
-                    log.exception("unexpected error in a lane", extra={"target": self._lane.target.name, "job": job})
+                    self._lane.met_defect(job, error)
                 self.rounds.close()
         # Abandoned or not: a session that got free after all must not keep what it holds, a lock above all.
         self.rounds.close()

@@ -115,4 +115,4 @@ def recovered(world: World, watcher: Watcher, what: str) -> None:
 
 def measured(page: Page, target: str) -> float:
     runs, failures = (sum(page.all(f"tde_canary_{name}_total", target=target)) for name in ("runs", "run_failures"))
-    return runs - failures
+    return float(runs - failures)

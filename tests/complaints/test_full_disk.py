@@ -9,7 +9,7 @@ import sqlite3
 
 import pytest
 
-from tests.complaints.own_disk import OwnDisk
+from tests.complaints.own_mounts import OwnDisk
 from tests.complaints.test_t01_mute_peer import HEALTHY, assert_rhythm
 
 ERRORS = "tde_exporter_state_errors_total"

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.complaints.test_t01_mute_peer import HEALTHY, assert_rhythm, runs
-from tests.watched import BOTH, SCHEMA, settings
+from tests.watched import BOTH, QUICK, SCHEMA, settings
 
 UP = "tde_target_up"
 ABSURD = (
@@ -123,3 +123,34 @@ def failed(page, name):
     return page.total("tde_canary_run_failures_total", target=name) + page.total(
         "tde_target_connection_errors_total", target=name
     )
+
+
+@pytest.mark.timeout(120)
+def test_a_defect_in_an_engine_is_told_and_costs_what_it_concerns(daemon):
+    """An error that nobody foresaw, at every call: it is a failure like any other, and not a line of the log each second."""
+    calls = ("open", "verify", "run", "encryption_state", "activity")
+    broken = [
+        HEALTHY | {"name": call.replace("_", "-"), "faults": [{"kind": "defect", "call": call}]} for call in calls
+    ]
+    broken = [target | {"intervals": QUICK} for target in broken]
+    names = [target["name"] for target in broken]
+    exporter = daemon(settings(HEALTHY, *broken)).start().ready()
+    exporter.until_all(names, lambda page, name: 0 in collectors(page, name).values(), "each to fail at something")
+    assert_rhythm(exporter, "healthy", rounds=5)
+    page = exporter.page()
+    assert collectors(page, "activity") == {"canary": 1, "encryption_state": 1, "activity": 0}
+    assert page.value(UP, target="open") == 0
+    assert page.value(UP, target="activity") == 1
+    assert exporter.get("/").text.count("unexpected error (ZeroDivisionError)") >= len(names)
+    strict(exporter)
+    tracebacks = exporter.log.read_text().count("unexpected error in a lane")
+    assert len(names) <= tracebacks <= 4 * len(names)
+    assert exporter.stop() < 5
+
+
+def collectors(page, name):
+    return {
+        dict(labels)["collector"]: value
+        for (metric, labels), value in page.samples.items()
+        if metric == "tde_exporter_collector_success" and ("target", name) in labels
+    }

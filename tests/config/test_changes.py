@@ -1,6 +1,7 @@
 """What another configuration changes, and what it must not."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,11 @@ def test_another_engine_is_another_target_of_the_same_name():
     ],
 )
 def test_what_is_settled_at_the_start_is_refused_by_name(name, change):
-    values = {"state_directory": Path("/state"), "targets": (Fake(name="a"),), "probes": {"processes": 2}}
+    values: dict[str, Any] = {
+        "state_directory": Path("/state"),
+        "targets": (Fake(name="a"),),
+        "probes": {"processes": 2},
+    }
     old = Settings(**values)
     refuse_fixed(old, old)
     with pytest.raises(ConfigErrors) as caught:

@@ -14,7 +14,7 @@ from exporter.engines.fake.settings import Fault
 from exporter.engines.fake.settings import Target as Scripted
 from exporter.engines.sqlite.settings import Pair
 from exporter.engines.sqlite.settings import Target as Embedded
-from exporter.probing.lane import FIRST_REST, LONGEST_REST, Lane
+from exporter.probing.lane import DEFECT_SECONDS, FIRST_REST, LONGEST_REST, Lane
 from exporter.probing.messages import (
     ABANDONED,
     CANARY,
@@ -85,6 +85,28 @@ def test_a_call_that_never_ends_is_said_like_any_other_failure(tried):
     (done,) = orders.of(CollectorDone)
     assert (done.collector, done.reason) == (ENCRYPTION_STATE, Reason.TIMEOUT)
     assert done.seconds > 5.0
+
+
+def test_an_error_that_nobody_foresaw_is_said_like_any_other_failure_and_logged_once_a_minute(tried, caplog):
+    orders = tried(Scripted(name="orders", real_time=False, faults=(Fault(kind="defect", call="open"),)))
+    orders.lane.start()
+
+    def told(times: int) -> bool:
+        return len(orders.of(CollectorDone)) == times
+
+    until(lambda: orders.of(CollectorDone), "the defect")
+    for runs in range(2, 5):
+        orders.lane.offer(ENCRYPTION_STATE)
+        until(partial(told, runs), "the next one")
+    said = orders.of(CollectorDone)
+    assert {(done.collector, done.reason) for done in said} == {(ENCRYPTION_STATE, Reason.QUERY)}
+    assert all("ZeroDivisionError" in done.words for done in said)
+    # Of the first pass, and of the work that came again and again.
+    assert [record.exc_info is not None for record in caplog.records] == [True, True]
+
+    orders.clock.advance(DEFECT_SECONDS)
+    orders.lane.offer(ENCRYPTION_STATE)
+    until(lambda: len(caplog.records) == 3, "it to be logged once more")
 
 
 def test_a_target_that_hangs_again_and_again_rests_ever_longer(tried):

@@ -57,7 +57,7 @@ sets = st.lists(st.dictionaries(st.sampled_from("abcdefgh"), st.booleans(), min_
 
 @given(sets, st.integers(1, 4))
 def test_whatever_came_before_everybody_is_in_one_process_of_its_company(history, processes):
-    shares = {}
+    shares: dict[int, Share] = {}
     for chosen in history:
         targets = [target(name, thick) for name, thick in chosen.items()]
         before, shares = shares, deal(targets, processes, shares)

@@ -29,6 +29,7 @@ class Certificates:
         ca: The authority that signed all that follow but the last.
         server: For 127.0.0.1 and localhost.
         client: With the common name `client_name`.
+        expired: As `server`, until yesterday.
         other_name: A server certificate of the right authority, for db.example only.
         wrong_ca: An authority that signed none of them.
         wrong_client: A client certificate of that one.
@@ -38,6 +39,7 @@ class Certificates:
     ca: Path
     server: Pair
     client: Pair
+    expired: Pair
     other_name: Pair
     wrong_ca: Path
     wrong_client: Pair
@@ -67,11 +69,14 @@ class _Authority:
         self.file = folder / f"{name}.pem"
         self.file.write_bytes(self.cert.public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, file: str, common_name: str, names: list[x509.GeneralName], *, for_client: bool = False) -> Pair:
-        """A certificate with its key; for a server when it has names and is not `for_client`, else for a client."""
+    def issue(
+        self, file: str, common_name: str, names: list[x509.GeneralName], *, for_client: bool = False, days: int = 30
+    ) -> Pair:
+        """A certificate with its key, for so many days from now on; for a server when it has names and is not `for_client`,
+        else for a client."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-        builder = _builder(subject, self._name, key.public_key())
+        builder = _builder(subject, self._name, key.public_key(), days)
         use = ExtendedKeyUsageOID.SERVER_AUTH if names and not for_client else ExtendedKeyUsageOID.CLIENT_AUTH
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         builder = builder.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
@@ -92,7 +97,9 @@ class _Authority:
         return pair
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int = 30
+) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -100,8 +107,8 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicK
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=30))
+        .not_valid_before(now - datetime.timedelta(days=3))
+        .not_valid_after(now + datetime.timedelta(days=days))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
 
@@ -114,6 +121,7 @@ def make_certificates(folder: Path) -> Certificates:
         ca=right.file,
         server=right.issue("server", "server", list(here)),
         client=right.issue("client", Certificates.client_name, []),
+        expired=right.issue("expired", "server", list(here), days=-1),
         other_name=right.issue("other-name", "db.example", [x509.DNSName("db.example")]),
         wrong_ca=wrong.file,
         wrong_client=wrong.issue("wrong-client", Certificates.client_name, []),

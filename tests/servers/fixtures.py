@@ -82,10 +82,10 @@ def make_mysql() -> Iterator[Callable[..., MySqlServer]]:
 
 
 @pytest.fixture
-def make_proxy() -> Iterator[Callable[[tuple[str, int]], Proxy]]:
-    """Puts a proxy in front of an address: `make_proxy(server.address)`."""
+def make_proxy() -> Iterator[Callable[..., Proxy]]:
+    """Puts a proxy in front of an address: `make_proxy(server.address)`; takes what `Proxy` takes."""
     with ExitStack() as stack:
-        yield lambda target: stack.enter_context(Proxy(target))
+        yield lambda *args: stack.enter_context(Proxy(*args))
 
 
 @pytest.fixture(scope="session")

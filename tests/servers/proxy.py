@@ -95,9 +95,9 @@ class Proxy:
             proxy.go_silent()
     """
 
-    def __init__(self, target: tuple[str, int]) -> None:
+    def __init__(self, target: tuple[str, int], host: str = "127.0.0.1") -> None:
         self.target = target
-        self.host = "127.0.0.1"
+        self.host = host
         self.port = 0
         self.accepted = 0
         self._mode = Mode.PASS
@@ -183,7 +183,8 @@ class Proxy:
 
     def _listen(self) -> None:
         if self._listener is None:
-            self._listener = socket.create_server((self.host, self.port), backlog=128)
+            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+            self._listener = socket.create_server((self.host, self.port), family=family, backlog=128)
             self.port = self._listener.getsockname()[1]
 
     def _deafen(self) -> None:

@@ -61,7 +61,8 @@ class ActivityReader:
         """`server` is a thread of the server, where that runs on this machine; `problems` what else is unknown."""
         names = ", ".join(["%s"] * len(_STATUS))
         rows = control.rows(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})", _STATUS, timeout=deadline.step())
-        status = {str(name): int(value) for name, value in rows}
+        # What is no number is left out: one that cannot be read must not hide the others.
+        status = {str(name): int(value) for name, value in rows if str(value).isascii() and str(value).isdigit()}
         found = self._decrypts.read(control, status, identity.page_bytes, deadline)
         reads, read_seconds = self._reads(control, status, deadline)
         words = [*([found.problem] if found.problem else []), *problems]

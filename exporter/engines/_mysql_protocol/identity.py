@@ -28,6 +28,7 @@ _VARIABLES = (
 )
 _NAMES = {"mariadb": "MariaDB", "mysql": "MySQL", "percona": "Percona Server", "oceanbase": "OceanBase", "tidb": "TiDB"}
 _ENGINES = {"mariadb": "mariadb", "mysql": "mysql", "percona": "mysql", "oceanbase": "oceanbase"}
+_PAGE_SIZES = frozenset({"4096", "8192", "16384", "32768", "65536"})
 _SHARED = (
     ("redo", ("innodb_encrypt_log", "innodb_redo_log_encrypt")),
     ("binlog", ("encrypt_binlog", "binlog_encryption")),
@@ -70,11 +71,15 @@ def identify(control: Connection, engine: str, deadline: Deadline) -> Identity:
         role=role,
         open_mode="read_only" if read_only else "read_write",
         edition=next((word for word in ("enterprise", "community") if word in comment), ""),
-        page_bytes=int(values.get("innodb_page_size", 16384)),
+        page_bytes=_page_bytes(values.get("innodb_page_size", "")),
         shared_costs=",".join(what for what, switches in _SHARED if any(_on(values, name) for name in switches)),
         performance_schema=_on(values, "performance_schema"),
         needed=needed,
     )
+
+
+def _page_bytes(said: str) -> int:
+    return int(said) if said in _PAGE_SIZES else 16384
 
 
 def _on(values: Mapping[str, str], name: str) -> bool:

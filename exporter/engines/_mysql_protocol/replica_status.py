@@ -60,6 +60,8 @@ def not_permitted(mariadb: bool) -> str:
     return f"the status of its replication cannot be read; GRANT {privilege} ON *.* to our account there"
 
 
+_DIGITS = 20
+"""Of the longest number that servers count with; Python itself refuses to read very long ones."""
 FOLLOWED = 3030
 """Error of an applying thread that only stopped because of another one's (ER_SLAVE_WORKER_STOPPED_PREVIOUS_THD_ERROR)."""
 WORKERS = (
@@ -155,7 +157,7 @@ def _text(value: object) -> str:
 
 
 def _whole(value: object) -> int:
-    if isinstance(value, str) and value.isdecimal():
+    if isinstance(value, str) and value.isdecimal() and len(value) <= _DIGITS:
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 

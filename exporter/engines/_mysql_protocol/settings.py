@@ -80,7 +80,8 @@ class ServerSettings(Strict):
     @property
     def address(self) -> str:
         """The server in words, as the operator wrote it."""
-        return str(self.socket) if self.socket else f"{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return str(self.socket) if self.socket else f"{host}:{self.port}"
 
 
 class TwinPair(PairSettings):

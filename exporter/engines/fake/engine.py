@@ -244,6 +244,8 @@ def _suffer(fault: Fault | None, call: str, timeout: float, closed: threading.Ev
     if fault.kind == "wedge":
         while True:
             _never.wait()
+    if fault.kind == "defect":
+        raise ZeroDivisionError(f"scripted defect of {call}")
     if fault.kind == "hang":
         if closed.wait(timeout):
             raise Cancelled(f"scripted hang of {call} ended by closing")

@@ -123,4 +123,4 @@ def _age(datum: object, now: object) -> float | None:
 
 
 def _whole(value: object) -> int:
-    return int(value) if isinstance(value, int | float) and value > 0 else 0
+    return int(value) if isinstance(value, int | float) and 0 < value < float("inf") else 0

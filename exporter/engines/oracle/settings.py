@@ -91,7 +91,8 @@ class ServerSettings(Strict):
     @property
     def address(self) -> str:
         """The database in words."""
-        return f"{self.host}:{self.port}/{self.service}" if self.dsn is None else "the database of the dsn"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}/{self.service}" if self.dsn is None else "the database of the dsn"
 
 
 class TwinPair(PairSettings):

@@ -3,6 +3,8 @@
 from typing import cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from exporter.domain.errors import PermissionMissing, Unsupported
 from exporter.engines._mysql_protocol.connection import Connection
@@ -114,3 +116,17 @@ def test_read_only_servers_say_so(more, mode):
 )
 def test_logs_that_are_encrypted_for_both_twins_are_named(more, shared):
     assert of(**more).shared_costs == shared
+
+
+@given(version=st.text(), comment=st.text(), page=st.text() | st.integers().map(str), role=st.text())
+def test_whatever_a_server_says_it_is_is_an_identity_or_refused_in_words(version, comment, page, role):
+    try:
+        found = of(version=version, comment=comment, innodb_page_size=page, read_only=role, log_bin=role)
+    except Unsupported as refused:
+        words = str(refused)
+        assert "engine" in words
+        return
+    assert found.page_bytes in (4096, 8192, 16384, 32768, 65536)
+    assert found.role in ("primary", "replica", "standalone", "")
+    assert found.open_mode in ("read_only", "read_write")
+    assert found.version == version

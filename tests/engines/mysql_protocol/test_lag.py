@@ -94,6 +94,27 @@ def test_a_lag_in_whatever_type_is_a_number_or_unknown(told, found):
     assert seconds(told) == found
 
 
+ANYTHING = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.decimals(), st.text(), st.binary(), st.timedeltas()
+)
+
+
+@given(ANYTHING | st.from_regex(r"[+-]?\d{1,12} \d\d:\d\d:\d\d(\.\d+)?", fullmatch=True))
+def test_whatever_is_told_is_a_lag_that_can_be_or_unknown(told):
+    found = seconds(told)
+    assert found is None or 0 <= found < 1e10
+
+
+@given(ANYTHING, ANYTHING)
+def test_whatever_is_told_is_a_place_or_unknown(file, offset):
+    found = Position.of(file, offset)
+    assert found is None or min(found.place) >= 0
+
+
+def test_a_file_of_a_number_that_python_does_not_read_is_no_place():
+    assert Position.of("bin." + "9" * 5000, 4) is None
+
+
 @pytest.mark.parametrize(
     ("file", "offset", "found"),
     [

@@ -5,6 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from exporter.domain.errors import ConnectFailed, PermissionMissing, QueryFailed
 from exporter.engines._mysql_protocol.replica_status import STATEMENTS, StatusReader, not_permitted, parsed
@@ -248,3 +250,19 @@ def test_a_server_that_understands_none_says_so_and_a_lost_one_is_lost():
         StatusReader().read(Peer().ask)
     with pytest.raises(ConnectFailed):
         StatusReader().read(Peer(SHOW_ALL_SLAVES_STATUS=ConnectFailed("gone")).ask)
+
+
+ANYTHING = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.decimals(), st.text(), st.binary())
+
+
+@given(st.dictionaries(st.sampled_from([*MARIADB, *MYSQL]), ANYTHING))
+def test_any_row_is_a_channel_that_says_nothing_impossible(row):
+    found = parsed(row)
+    assert found.receives in (True, False, None)
+    assert found.behind is None or found.behind >= 0
+    assert found.delay is None or found.delay >= 0
+    assert found.problem.isprintable()
+
+
+def test_a_number_that_python_does_not_read_is_none():
+    assert parsed(MARIADB | {"Last_IO_Errno": "9" * 5000}).receiver_fault == 0

@@ -134,3 +134,22 @@ def test_sequences_of_several_threads_are_summed():
 def test_gaps_are_counted():
     assert gap_of([(1, 7, 9), (2, 5, 5)]) == 4
     assert gap_of([]) == 0
+
+
+ANYTHING = st.one_of(
+    st.none(), st.integers(), st.floats(), st.text(), st.from_regex(r"[+-]\d\d \d\d:\d\d:\d\d(\.\d+)?", fullmatch=True)
+)
+NAMES = st.sampled_from(["transport lag", "apply lag", "estimated startup time"]) | ANYTHING
+
+
+@given(st.lists(st.tuples(NAMES, ANYTHING, st.just(NOW) | ANYTHING, st.just(NOW) | ANYTHING), max_size=5))
+def test_whatever_the_views_say_is_a_lag_that_can_be_or_unknown(rows):
+    found = lags_of(rows)
+    assert all(lag is None or 0 <= lag < 1e12 for lag in (found.transport, found.apply))
+
+
+@given(st.lists(st.tuples(ANYTHING, ANYTHING, ANYTHING, ANYTHING), max_size=5))
+def test_whatever_the_processes_say_nothing_impossible_is_told(rows):
+    found = redo_of([(f"RFS{name}", action, sequence, minutes) for name, action, sequence, minutes in rows])
+    assert found.receives in (True, False, None)
+    assert found.delay is None or found.delay >= 0

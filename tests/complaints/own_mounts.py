@@ -1,4 +1,4 @@
-"""A daemon whose state directory is a small file system of its own, to be filled and freed, or read-only."""
+"""A daemon that sees other files than we do: a small disk of its own, or names of hosts of its own."""
 
 from __future__ import annotations
 
@@ -36,3 +36,19 @@ class OwnDisk:
 
     def free(self) -> None:
         (self.seen / "filler").unlink()
+
+
+class OwnHosts:
+    """The daemon's own /etc/hosts, and a resolver behind it that nobody answers for."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._hosts, resolver = daemon.directory / "hosts", daemon.directory / "resolv.conf"
+        self.say({})
+        # Nothing listens there: it refuses at once, as far as it is asked at all.
+        resolver.write_text("nameserver 127.0.0.1\noptions timeout:1 attempts:1\n")
+        mount = 'mount --bind "$0" /etc/hosts && mount --bind "$1" /etc/resolv.conf && shift && exec "$@"'
+        daemon._command = [*_NAMESPACE, "sh", "-c", mount, str(self._hosts), str(resolver), *daemon._command]
+
+    def say(self, names: dict[str, str]) -> None:
+        """Addresses by name, from now on."""
+        self._hosts.write_text("".join(f"{address} {name}\n" for name, address in names.items()))

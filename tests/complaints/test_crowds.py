@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,9 +38,10 @@ class Crowd:
             try:
                 while not self._stop.wait(0.01):
                     for key, _ in selector.select(0):
-                        if ended(key.fileobj):
-                            selector.unregister(key.fileobj)
-                            key.fileobj.close()
+                        member = members[key.data]
+                        if ended(member):
+                            selector.unregister(member)
+                            member.close()
                             self.thrown_out += 1
                             members[key.data] = self._join(selector, key.data)
                     for member in random.sample(members, 100):
@@ -111,9 +113,9 @@ def test_collectors_of_one_target_do_not_starve_each_other(daemon):
     """Each of these hangs until its deadline, every time, and wants to run again long before: all others get their turn."""
     interval = dict.fromkeys(("canary", "encryption_state", "activity", "heartbeat", "standby"), "1s")
     common = {"engine": "fake", "operations": ["point_select"], "intervals": interval}
-    common |= {"budgets": {"time_share_ratio": 1.0}, "standbys": [{"name": "far"}]}
+    shared: dict[str, Any] = {**common, "budgets": {"time_share_ratio": 1.0}, "standbys": [{"name": "far"}]}
     hung = [
-        common | {"name": call.replace("_", "-"), "faults": [{"kind": "hang", "call": call}]}
+        shared | {"name": call.replace("_", "-"), "faults": [{"kind": "hang", "call": call}]}
         for call in ("run", "standbys", "heartbeat")
     ]
     exporter = daemon(

@@ -49,8 +49,8 @@ def test_locked_twins_fail_for_the_lock_and_hold_up_nothing_else(everywhere, dae
             assert_rhythm(exporter, "healthy", rounds=2)
             assert [watched.engine for watched in everywhere if len(watched.session_ids()) > 3] == []
             shown = exporter.get("/").text
-        before = {name: succeeded(exporter, name) for name in BOTH}
-        exporter.until_all(BOTH, lambda page, name: succeeded(page, name) > before[name], "canaries as before")
+        done = {name: succeeded(exporter, name) for name in BOTH}
+        exporter.until_all(BOTH, lambda page, name: succeeded(page, name) > done[name], "canaries as before")
         exporter.until_all(BOTH, lambda page, name: page.value("tde_pair_valid", target=name) == 1, "valid pairs again")
     assert "another session" in shown
     assert scraper.problems == []

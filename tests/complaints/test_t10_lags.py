@@ -4,6 +4,8 @@ dd-agent#425, orchestrator#1072, mongodb_exporter#1362, mysqld_exporter#471 #479
 mysql-operator#563, postgres_exporter#545
 """
 
+from typing import Any
+
 import pytest
 
 from tests.command_line import CommandLine
@@ -11,7 +13,7 @@ from tests.watched import settings
 
 LAG, KNOWN = "tde_standby_lag_seconds", "tde_standby_lag_known"
 UNKNOWN = None
-STANDBYS = {
+STANDBYS: dict[str, tuple[dict[str, Any], float | None]] = {
     "null": ({"apply_lag": None}, UNKNOWN),
     "minus-one": ({"apply_lag": -1}, UNKNOWN),
     "absurd": ({"apply_lag": float("inf")}, UNKNOWN),
@@ -27,8 +29,9 @@ STANDBYS = {
 
 def test_a_page_tells_a_lag_or_that_it_is_unknown(daemon):
     standbys = [{"name": name, **said} for name, (said, _) in STANDBYS.items()]
-    target = {"name": "db", "engine": "fake", "standbys": standbys, "operations": ["point_select"]}
-    target["intervals"] = {"standby": "1s", "canary": "1s"}
+    intervals = {"standby": "1s", "canary": "1s"}
+    common = {"name": "db", "engine": "fake", "operations": ["point_select"]}
+    target = {**common, "standbys": standbys, "intervals": intervals}
     exporter = daemon(settings(target)).start().serving()
     exporter.until(lambda: exporter.value(KNOWN, standby="twelve", kind="apply") == 1, "the standbys to be read")
     page = exporter.page()

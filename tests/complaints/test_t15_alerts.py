@@ -20,7 +20,7 @@ CALLED = 'count(max_over_time(ALERTS{component="overhead",alertstate="firing",se
 def held_against_the_rules(folder, pages, asked):
     """Show each page as long as the others, two days in all, and ask; what promtool has against the answers."""
     steps = LASTS // STEP // len(pages)
-    series = {}
+    series: dict[str, list[str]] = {}
     for place, page in enumerate(pages):
         for (name, labels), value in page.samples.items():
             inner = ",".join([PLACE, *(f'{key}="{text}"' for key, text in sorted(labels))])

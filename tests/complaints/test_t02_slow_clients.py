@@ -24,6 +24,7 @@ HEADER_TIMEOUT = 2.0
 
 
 def threads(exporter: Daemon) -> int:
+    assert exporter.process is not None
     return len(list(Path(f"/proc/{exporter.process.pid}/task").iterdir()))
 
 

@@ -1,6 +1,6 @@
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' exporter/__init__.py)
 
-.PHONY: help setup run test test-long test-image image lint format lock render-dashboards
+.PHONY: help setup run test test-long test-image image lint format lock audit render-dashboards
 
 help:
 	@echo "make run        install what is missing and serve, as ./run does"
@@ -12,6 +12,7 @@ help:
 	@echo "make lint       formatting, lint and types only"
 	@echo "make format     mend formatting and what the linter can mend"
 	@echo "make render-dashboards   draw the dashboards with Grafana's front-end code into .cache/pictures"
+	@echo "make audit      ask whether a locked package was withdrawn or has a known weakness; needs osv.dev or pypi.org"
 	@echo "make lock       write requirements/*.txt; make lock UPGRADE=--upgrade for the newest packages"
 
 setup:
@@ -19,6 +20,7 @@ setup:
 	@tools/get_prometheus.sh
 	@tools/get_faketime.sh >/dev/null
 	@tools/get_deploy_checks.sh >/dev/null
+	@tools/get_systemd.sh >/dev/null
 	@tools/get_mariadb.sh 10.11 >/dev/null
 	@tools/get_mariadb.sh 11.8 >/dev/null
 	@tools/get_mysql.sh >/dev/null || true
@@ -30,12 +32,14 @@ run:
 test:
 	@./check
 
+# What the suites found out about themselves is kept; python -m benchmarks.figures FILE shows it.
 test-long:
-	@./check -m long
+	@TDE_TEST_FIGURES=$(CURDIR)/.cache/figures.jsonl ./check -m long
 
 # Fetches the engine, and makes a base image from Debian's packages; nothing of either stays behind but in .cache.
 test-image:
 	@tools/setup.sh test
+	@tools/get_prometheus.sh
 	@.venv/bin/python -m pytest --numprocesses=0 -m long tests/image $(PYTEST)
 
 image:
@@ -50,6 +54,9 @@ format: setup
 
 lock: setup
 	@tools/lock.sh $(UPGRADE)
+
+audit:
+	@tools/audit.sh
 
 render-dashboards: setup
 	@.venv/bin/python -m tests.dashboards.drawing .cache/pictures

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections.abc import Callable, Iterable
 
-from exporter import __version__
+from exporter import __version__, logs
 from exporter.boosting import ask_for_samples
 from exporter.chronicle import Chronicle
+from exporter.config.changes import between, refuse_fixed
 from exporter.config.schema import Settings
 from exporter.console import Progress, tell
 from exporter.domain.clock import Clock
@@ -30,6 +32,7 @@ from exporter.probing.messages import (
     ToParent,
 )
 from exporter.probing.supervisor import Supervisor
+from exporter.reloading import Outcome, Requests, attempt
 from exporter.snapshot_table import snapshot_text
 from exporter.troubles import Troubles
 from exporter.verdicts import Verdicts
@@ -39,7 +42,8 @@ from exporter.web.server import WebServer, bind
 
 STEP_SECONDS = 1.0
 """What an operator writes into the history (marks, baselines) is seen this soon."""
-SAVE_SECONDS = 10.0
+SAVE_SECONDS = 8.0
+"""What a kill loses of the history is less than ten seconds, with what a save and the step before it may take."""
 SAVED_WITHIN = 1.0
 PAGE_STALE = 60.0
 """Seconds. Pages are rendered every few seconds, whatever the intervals of the targets are: an older one means that
@@ -56,16 +60,26 @@ log = logging.getLogger(__name__)
 
 
 class App:
-    """The daemon. `talkative` tells a person on standard output what happens at the start; `stop` ends `run`."""
+    """The daemon. `talkative` tells a person on standard output what happens at the start; `stop` ends `run`.
+
+    `load` reads the configuration anew and raises TdeExporterError; `reloads` hears who wants that.
+    """
 
     def __init__(
-        self, settings: Settings, clock: Clock, talkative: bool = False, stop: threading.Event | None = None
+        self,
+        settings: Settings,
+        clock: Clock,
+        talkative: bool = False,
+        stop: threading.Event | None = None,
+        load: Callable[[], Settings] | None = None,
+        reloads: Requests | None = None,
     ) -> None:
         self.settings, self._clock, self._talkative = settings, clock, talkative
         self._stop, self._probed = stop or threading.Event(), threading.Event()
         self._started = clock.wall()
         self._troubles = Troubles(log, clock)
-        security = Security(settings.web.config_file)
+        self._load, self.reloads = load or (lambda: settings), reloads or Requests(clock)
+        self._security = security = Security(settings.web.config_file)
         # The port first: when it is taken, nothing has been started yet.
         self._socket = bind(settings.web.listen_address, settings.web.port)
         try:
@@ -78,9 +92,8 @@ class App:
         self.verdicts = Verdicts(self.history, self.ledger, clock, self._history_failed)
         self._restore()
         self.renderer = Renderer(self._view, clock, settings.web.max_series, PAGE_STALE)
-        self.supervisor = Supervisor(settings, clock, self._deliver, self._up_changed, self._wants_snapshot)
-        for process, targets in enumerate(self.supervisor.shares):
-            self.ledger.assign(process, targets)
+        self.supervisor = Supervisor(settings, clock, self._deliver, self._up_changed, self._wants_snapshot, self._gone)
+        self._assign()
         self._seen = self.ledger.view()
         state = AppState(
             pages=self.renderer,
@@ -88,6 +101,7 @@ class App:
             ready=self._ready,
             landing=lambda: landing(self._seen, self._started, clock.wall()),
             targets=lambda: {target.name: target.engine for target in self.settings.targets},
+            reload=self.reloads.ask,
         )
         self.web = WebServer(state, settings.web, self._socket, security)
         self._open_to_all = not security.rules.asks_who
@@ -155,6 +169,14 @@ class App:
         self.ledger.process_up(process, up)
         self.renderer.changed()
 
+    def _gone(self, process: int) -> None:
+        self.ledger.process_gone(process)
+        self.renderer.changed()
+
+    def _assign(self) -> None:
+        for process, share in self.supervisor.shares.items():
+            self.ledger.assign(process, share.targets)
+
     def _save_snapshot(self, message: SnapshotDone) -> None:
         snapshot = message.snapshot
         if snapshot.ticks:
@@ -169,11 +191,11 @@ class App:
 
     def _wants_snapshot(self, target: str) -> bool:
         try:
-            latest = self.history.latest_snapshot(target)
+            taken = self.history.snapshot_taken(target)
         except HistoryError as error:
             self._history_failed(error)
             return False
-        return latest is None or not 0.0 <= self._clock.wall() - latest.started < SNAPSHOT_AGE
+        return taken is None or not 0.0 <= self._clock.wall() - taken < SNAPSHOT_AGE
 
     # -- history ---------------------------------------------------------------------------------------
 
@@ -181,34 +203,46 @@ class App:
         try:
             self.chronicle.restore()
             self.verdicts.restore()
-            for target in self.settings.targets:
-                if latest := self.history.latest_snapshot(target.name):
-                    self.ledger.restore_snapshot(latest)
+            self._restore_snapshots(target.name for target in self.settings.targets)
         except HistoryError as error:
             self._history_failed(error)
         # Rows that are damaged are left out without an error, and counted.
         self.ledger.state_errors(self.history.errors)
 
+    def _restore_snapshots(self, targets: Iterable[str]) -> None:
+        for name in targets:
+            if latest := self.history.latest_snapshot(name):
+                self.ledger.restore_snapshot(latest)
+
     def _keep_history(self) -> None:
-        pruned = saved = self._clock.monotonic()
-        while not self._stop.wait(STEP_SECONDS):
-            ask_for_samples(self.settings, self.ledger, self.supervisor)
-            if self._clock.monotonic() - saved >= SAVE_SECONDS or self.chronicle.freezes:
-                saved = self._clock.monotonic()
-                self._save_blocks()
-            self.chronicle.step()
-            self._step_verdicts()
-            if self._clock.monotonic() - pruned > PRUNE_SECONDS:
-                pruned = self._clock.monotonic()
-                try:
-                    self.history.prune()
-                except HistoryError as error:
-                    self._history_failed(error)
+        self._pruned = self._saved_at = stepped = self._clock.monotonic()
+        while not self._stop.is_set():
+            if (waiting := self.reloads.wait(STEP_SECONDS, self._stop)) is not None:
+                begun = self._clock.monotonic()
+                waiting.answer(self._reload())
+                self.reloads.took(self._clock.monotonic() - begun)
+            if self._clock.monotonic() - stepped >= STEP_SECONDS:
+                stepped = self._clock.monotonic()
+                self._step()
         self._probed.wait()
         self._save_blocks()
         self.chronicle.close()
         self.verdicts.close()
         self.history.close()
+
+    def _step(self) -> None:
+        ask_for_samples(self.settings, self.ledger, self.supervisor)
+        if self._clock.monotonic() - self._saved_at >= SAVE_SECONDS or self.chronicle.freezes:
+            self._saved_at = self._clock.monotonic()
+            self._save_blocks()
+        self.chronicle.step()
+        self._step_verdicts()
+        if self._clock.monotonic() - self._pruned > PRUNE_SECONDS:
+            self._pruned = self._clock.monotonic()
+            try:
+                self.history.prune()
+            except HistoryError as error:
+                self._history_failed(error)
 
     def _save_blocks(self) -> None:
         blocks = {(key, block.start): (key, block) for key, block in self.ledger.blocks()}
@@ -239,6 +273,48 @@ class App:
         self.ledger.state_errors(self.history.errors)
         self._troubles.hear(str(error), HISTORY)
 
+    # -- another configuration ---------------------------------------------------------------------------
+
+    def _reload(self) -> Outcome:
+        """In the thread that keeps the history, whose state it changes."""
+        outcome = attempt(self._read_anew, self._take_up)
+        if not outcome.done:
+            self.ledger.change_refused()
+        self.renderer.changed()
+        return outcome
+
+    def _read_anew(self) -> Settings:
+        settings = self._load()
+        refuse_fixed(self.settings, settings)
+        self._security.refresh()
+        return settings
+
+    def _take_up(self, settings: Settings) -> str:
+        changes = between(self.settings, settings)
+        if changes.leaving:
+            self._save_blocks()
+        if settings.log != self.settings.log:
+            logs.configure(settings.log.level, settings.log.format)
+        number = self.supervisor.hush(changes.leaving)
+        anew = self.ledger.change(settings, changes)
+        steps: tuple[Callable[[], None], ...] = (
+            lambda: self.chronicle.change(settings, changes),
+            lambda: self.verdicts.change(changes, anew),
+            lambda: self._restore_snapshots(changes.added),
+        )
+        for step in steps:
+            try:
+                step()
+            except HistoryError as error:
+                self._history_failed(error)
+        self.history.retention, self.renderer.max_series = settings.history.retention, settings.web.max_series
+        self.settings = settings
+        self._awaited -= changes.removed
+        self._troubles.forget(changes.removed)
+        self.supervisor.reassign(settings, changes, number)
+        self._assign()
+        return changes.words
+
     # -- health and the end ----------------------------------------------------------------------------
 
     def _healthy(self) -> tuple[bool, str]:
@@ -256,6 +332,7 @@ class App:
 
     def _shut_down(self) -> None:
         self._progress.done()
+        self.reloads.wake()
         last_resort = threading.Timer(STOP_WITHIN, _end_now)
         last_resort.daemon = True
         last_resort.start()

@@ -48,10 +48,11 @@ def freeze(arguments: argparse.Namespace) -> int:
     """Make a baseline of each pair."""
     settings = choice.settings(arguments)
     target = choice.target(settings, arguments.target)
-    now = SystemClock().wall()
+    clock = SystemClock()
+    now, until = clock.wall(), clock.steady()
     with opened(settings) as history:
         made = [
-            freeze_pair(history, target.name, pair.name, now - arguments.last, now, now, note=words(arguments.note))
+            freeze_pair(history, target.name, pair.name, until - arguments.last, until, now, note=words(arguments.note))
             for pair in choice.pairs(target, arguments.pair)
         ]
         for baseline in made:

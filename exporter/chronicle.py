@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
+from exporter.config.changes import Changes
 from exporter.config.schema import Settings
 from exporter.domain.clock import Clock
 from exporter.domain.errors import HistoryError, TdeExporterError
@@ -77,7 +78,23 @@ class Chronicle:
         for key, state in self._history.records.states(EPOCH).items():
             self._open_epoch(key.target, state.body.decode("ascii", "replace"))
         self._history.changed_elsewhere()
-        self._read()
+        self._read(self._watches.keys())
+
+    def change(self, settings: Settings, changes: Changes) -> None:
+        """Forget what was known of targets that are configured no more, and take up what the history has of new ones.
+        Raises HistoryError when that cannot be read."""
+        with self._lock:
+            self._settings = settings
+            for name in changes.removed:
+                for known in (self._watches, self._saved, self._events, self._epochs):
+                    known.pop(name, None)
+            for name in changes.added:
+                self._watches[name], self._saved[name], self._events[name] = EventWatch(name), 0, {}
+            pairs = {(target.name, pair.name) for target in settings.targets for pair in target.pairs}
+            self._checked = {place: held for place, held in self._checked.items() if place in pairs}
+            self._noted = {place: epoch for place, epoch in self._noted.items() if place in pairs}
+        self._history.records.forget_states(self._watches.keys())
+        self._read(changes.added)
 
     # -- what arrives ------------------------------------------------------------------------------------
 
@@ -117,7 +134,7 @@ class Chronicle:
         """Write what is new, read what others wrote, freeze what is due. Once a second; cheap when nothing happened."""
         try:
             if self._history.changed_elsewhere():
-                self._read()
+                self._read(self._watches.keys())
             self._write()
             self._freeze()
         except HistoryError as error:
@@ -164,10 +181,11 @@ class Chronicle:
         for target in {event.target for event in events}:
             self._ledger.set_events(target, self._events[target].values())
 
-    def _read(self) -> None:
-        """Take in what is in the history: at the start, and when another process has written."""
-        untaken = self._history.records.untaken()
-        for target, watch in self._watches.items():
+    def _read(self, targets: Collection[str]) -> None:
+        """Take in what is in the history of these targets: at first, and when another process has written."""
+        untaken = self._history.records.untaken() if targets else set()
+        for target in targets:
+            watch = self._watches[target]
             baselines = self._history.baselines.all(target)
             found = self._history.records.events(target, MOST_KNOWN)
             with self._lock:
@@ -209,7 +227,7 @@ class Chronicle:
         with self._lock:
             for key in events:
                 self._unsaved.pop(key, None)
-            self._saved |= changed
+            self._saved |= {target: number for target, number in changed.items() if target in self._watches}
             if states:
                 self._wrote = self._clock.monotonic()
 
@@ -230,9 +248,8 @@ class Chronicle:
                 self._due.remove(event)
 
     def _freeze_pair(self, event: Event, pair: str) -> None:
-        step = self._clock.steady() - self._clock.wall()
         # Between the last look and the first that saw it, nobody knows what was measured.
-        until = (event.before if event.before is not None else event.at) + step
+        until = self._clock.steady_at(event.before if event.before is not None else event.at)
         try:
             baseline = freeze_pair(
                 self._history,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import argparse
 import gc
 import json
@@ -22,11 +23,13 @@ from exporter import (
     selftest,
     twin_commands,
 )
+from exporter.config.schema import Settings
 from exporter.config.secrets import redact
 from exporter.console import Progress, forget, table, use_plain_letters
 from exporter.domain.clock import SystemClock
 from exporter.domain.errors import TargetError, TdeExporterError
 from exporter.domain.model import PairFacts
+from exporter.domain.time_scale import REAL, time_scale
 from exporter.overhead.snapshot import summarise
 from exporter.overhead.tiers import tier
 from exporter.probing.messages import PairChecked, ToParent
@@ -45,12 +48,17 @@ such as TDE_EXPORTER_WEB__PORT=10162; see docs/configuration.md.
 """
 
 
+log = logging.getLogger(__name__)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit code."""
     use_plain_letters()
     arguments = _parser().parse_args(argv)
     command: Callable[[argparse.Namespace], int] = getattr(arguments, "command", run)
     try:
+        # Whatever the command is: nobody shall find out by wrong numbers that a test left its environment behind.
+        time_scale()
         code = command(arguments)
         if sys.stdout is not None:
             # What cannot be written is said here, and not by the interpreter at its end.
@@ -67,31 +75,57 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         # The disk under our output is full, the system has no descriptors left, or the like.
         print(f"tde-exporter: {error}", file=sys.stderr)
-        logging.getLogger(__name__).debug("an error of the system", exc_info=True)
+        log.debug("an error of the system", exc_info=True)
         forget(sys.stdout)
         return 1
     except KeyboardInterrupt:
         return 130
 
 
+def end_on_signals(stop: threading.Event) -> None:
+    """From now on, SIGTERM and SIGINT set `stop`."""
+
+    def heard(_number: int, _frame: object) -> None:
+        # Not here: a handler runs in the midst of whatever the main thread does. When that is waiting for this event, or
+        # setting it for an earlier signal, it holds the event's lock already and would wait for itself for good.
+        _thread.start_new_thread(stop.set, ())
+
+    for number in END_SIGNALS:
+        signal.signal(number, heard)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal comes."""
     # First of all: a signal that comes while things are being set up ends them in order as well.
-    stop = threading.Event()
-    for number in END_SIGNALS:
-        signal.signal(number, lambda _number, _frame: stop.set())
+    from exporter.reloading import Requests
+
+    stop, clock = threading.Event(), SystemClock()
+    reloads = Requests(clock)
+    end_on_signals(stop)
+    named = choice.config_path(arguments) is not None
+    if named:
+        signal.signal(signal.SIGHUP, lambda _number, _frame: reloads.signalled())
+    elif signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        # Without a file there is nothing to read anew, and whoever closes his terminal has seen enough.
+        signal.signal(signal.SIGHUP, lambda _number, _frame: _thread.start_new_thread(stop.set, ()))
     # The other commands need no web server; they start in half the time without it.
     from exporter.app import App
 
-    settings = choice.settings(arguments)
-    choice.check_operations(settings)
+    def load() -> Settings:
+        settings = choice.settings(arguments)
+        choice.check_operations(settings)
+        return settings
+
+    settings = load()
     logs.configure(settings.log.level, settings.log.format)
-    talkative = choice.config_path(arguments) is None or (sys.stdout is not None and sys.stdout.isatty())
+    if (scale := time_scale()) != REAL:
+        log.warning(f"this is a test: time runs {scale.factor:g} times as fast, and the numbers are worthless")
+    talkative = not named or (sys.stdout is not None and sys.stdout.isatty())
     try:
-        return App(settings, SystemClock(), talkative, stop).run()
+        return App(settings, clock, talkative, stop, load, reloads).run()
     finally:
         # The interpreter takes its handlers down before it ends: another signal must not spoil the end.
-        for number in END_SIGNALS:
+        for number in (*END_SIGNALS, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Collection
 
 from exporter.domain.clock import Clock
 
@@ -32,3 +33,8 @@ class Troubles:
             self._log.warning("trouble", extra={**fields, "problem": words})
         else:
             self._log.warning("the trouble is over", extra=fields)
+
+    def forget(self, about: Collection[str]) -> None:
+        """Whatever concerns these, by the first word, concerns nobody any more."""
+        with self._lock:
+            self._said = {place: said for place, said in self._said.items() if place[0] not in about}

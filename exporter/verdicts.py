@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from exporter.breach_words import exceeded, since
+from exporter.config.changes import Changes
 from exporter.domain.clock import Clock
 from exporter.domain.errors import HistoryError
 from exporter.domain.model import Operation, SeriesKey
@@ -67,6 +69,31 @@ class Verdicts:
             self._ledger.restore(key, block)
         self._older = self._history.load_blocks(now - DAY_SECONDS, now - HOUR_SECONDS)
         self._fill_days(START_SECONDS)
+
+    def change(self, changes: Changes, anew: Collection[SeriesKey]) -> None:
+        """Forget the verdicts on targets that are configured no more; fill the series `anew` from the history: the last
+        hour at once, `step` the rest of the day. Raises HistoryError."""
+        gone = changes.removed
+        # Of changed ones everything is written once more: so nothing is remembered of series that they have no more.
+        self._saved = {place: body for place, body in self._saved.items() if place.target not in changes.leaving}
+        self._learned = {place: parts for place, parts in self._learned.items() if place.target not in changes.leaving}
+        self._undated = deque(change for change in self._undated if change.key.target not in gone)
+        self._again = [change for change in self._again if change.key.target not in gone]
+        now = self._clock.steady()
+        for target in sorted({key.target for key in anew}):
+            wanted = frozenset(key for key in anew if key.target == target)
+            for key, block in self._blocks_of(target, wanted, now - HOUR_SECONDS, now + BLOCK):
+                self._ledger.restore(key, block)
+            self._older = chain(
+                self._older, self._blocks_of(target, wanted, now - DAY_SECONDS, now - HOUR_SECONDS + BLOCK)
+            )
+
+    def _blocks_of(
+        self, target: str, wanted: Collection[SeriesKey], since: float, until: float
+    ) -> Iterator[tuple[SeriesKey, Block]]:
+        for key, stretch in self._history.load_span(since, until, target):
+            if key in wanted and stretch.seconds == BLOCK:
+                yield key, stretch.block
 
     def _restore_states(self) -> None:
         wandering = self._history.records.states(WANDERING)
@@ -179,8 +206,7 @@ class Verdicts:
         except HistoryError as error:
             self._failed(error)
             return None
-        step = self._clock.steady() - self._clock.wall()
-        events = [event.at + step for event in self._ledger.events(key.target)]
+        events = [self._clock.steady_at(event.at) for event in self._ledger.events(key.target)]
         # What an event opened an epoch for may be what costs more: then all of the newest epoch does.
         newest = [block for block in blocks if block.epoch == blocks[-1].epoch]
         found = (find_onset(part, change.ratio, events, BLOCK) for part in (newest, blocks))
@@ -199,9 +225,8 @@ class Verdicts:
         return [found.block for of, found in stretches if of == key and found.seconds == BLOCK]
 
     def _tell(self, change: Change, dated: Dated | None) -> None:
-        wall = self._clock.wall()
-        onset = None if dated is None else dated.onset + wall - self._clock.steady()
-        told = since(onset, None if dated is None else dated.uncertainty, wall)
+        onset = None if dated is None else self._clock.wall_at(dated.onset)
+        told = since(onset, None if dated is None else self._clock.real(dated.uncertainty), self._clock.wall())
         about = _about(change) | ({"since": told.removeprefix("since ")} if told else {})
         log.warning("over budget: %s", exceeded(change.name), extra=about)
 

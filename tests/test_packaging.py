@@ -9,6 +9,8 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import tomllib
 import zipfile
 from email.parser import Parser
@@ -19,6 +21,7 @@ import yaml
 
 import exporter
 from exporter.bundle.data import data_directory
+from tests.daemons import Daemon
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -51,7 +54,7 @@ def unlocked(lock: str) -> list[str]:
     ] + re.findall(r"\S*://\S*|--(?:extra-)?index\S*|--find-links\S*", lock)
 
 
-@pytest.mark.parametrize("name", ["run", "test", "build", "lock"])
+@pytest.mark.parametrize("name", sorted(LOCKS))
 def test_locks_have_hashes_and_name_no_index(name: str) -> None:
     assert len(_pins(LOCKS[name])) >= 1
     assert unlocked(LOCKS[name]) == []
@@ -132,6 +135,62 @@ def test_installed_package_finds_its_own_data(wheel: Path, tmp_path: Path) -> No
     data = tmp_path / "exporter" / "bundle" / "data"
     assert ran.stdout.split() == [str(data / "dashboards"), str(data / "alerts")]
     assert (data / "dashboards").is_dir()
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of commands of an environment that holds the wheel, and what it depends on, but not this checkout."""
+    folder = tmp_path_factory.mktemp("installed")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    install = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install", "--quiet"]
+    subprocess.run([*install, "--no-index", "--no-deps", str(wheel)], check=True, capture_output=True)
+    # Paths in a .pth file are added as they are: that of the editable install beside them is not followed.
+    (packages,) = folder.glob("lib/python*/site-packages")
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return folder / "bin"
+
+
+def test_installed_wheel_writes_rules_and_dashboards(installed: Path, tmp_path: Path) -> None:
+    command = str(installed / "tde-exporter")
+    said = subprocess.run([command, "--version"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert said.stdout == f"tde-exporter {exporter.__version__}\n"
+    for what in ("alerts", "dashboards"):
+        subprocess.run([command, "bundle", what, "--out", what], cwd=tmp_path, check=True, capture_output=True)
+    for written in ("alerts/tde-alerts.yml", "alerts/tde-recording.yml", "dashboards/tde-fleet.json"):
+        assert (tmp_path / written).read_text() == (ROOT / written).read_text()
+
+
+def test_installed_wheel_serves(installed: Path, tmp_path: Path) -> None:
+    class Installed(Daemon):
+        def __init__(self) -> None:
+            super().__init__(tmp_path, {"targets": [{"name": "f", "engine": "fake", "pairs": [{"name": "p"}]}]})
+            self._command = [str(installed / "tde-exporter"), *self._command[3:]]
+
+    daemon = Installed().start()
+    try:
+        daemon.ready()
+        daemon.until(lambda: daemon.value("tde_target_up", target="f") == 1.0, "the target is up")
+        assert daemon.process is not None
+        assert str(installed) in Path(f"/proc/{daemon.process.pid}/cmdline").read_text()
+        daemon.stop()
+    finally:
+        daemon.kill()
+
+
+def test_source_distribution_gives_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path)]
+    subprocess.run([*build, "-t", "sdist"], cwd=ROOT, check=True, capture_output=True)
+    (packed,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(packed) as archive:
+        archive.extractall(tmp_path, filter="data")
+    subprocess.run(
+        [*build, "-t", "wheel"], cwd=tmp_path / packed.name.removesuffix(".tar.gz"), check=True, capture_output=True
+    )
+    (again,) = tmp_path.glob("*.whl")
+    first, second = (
+        {entry.filename: entry.CRC for entry in zipfile.ZipFile(file).infolist()} for file in (wheel, again)
+    )
+    assert second == first
 
 
 def test_checkout_finds_its_data_at_the_top_level() -> None:

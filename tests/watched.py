@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,28 @@ class Watched:
                 if error.args[0] != _GONE:
                     raise
         return len(found)
+
+
+class Count:
+    """Counts the sessions of the accounts all the while."""
+
+    def __init__(self, everywhere: list[Watched]) -> None:
+        self._stop, self._everywhere = threading.Event(), everywhere
+        self.most: dict[str, int] = dict.fromkeys([watched.engine for watched in everywhere], 0)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.05):
+            for watched in self._everywhere:
+                self.most[watched.engine] = max(self.most[watched.engine], len(watched.session_ids()))
+
+    def __enter__(self) -> Count:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(30)
 
 
 def settings(*targets: dict[str, Any], **more: Any) -> dict[str, Any]:

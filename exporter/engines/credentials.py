@@ -43,6 +43,13 @@ class Credentials:
         self._proven = b""
         self._refused: dict[bytes, tuple[float, str]] = {}
 
+    def follow(self, former: Credentials) -> None:
+        """Know of refused secrets what others knew of the same login; before the first attempt."""
+        with former._state:
+            salt, refused = former._salt, dict(former._refused)
+        with self._state:
+            self._salt, self._refused = salt, refused
+
     @contextmanager
     def attempt(self, timeout: float = 30.0) -> Iterator[str]:
         """The secret as it is now, for one login inside the `with` block; empty where none is configured.

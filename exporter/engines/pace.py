@@ -14,7 +14,7 @@ LONGEST_PAUSE_SECONDS = 3600.0
 
 class Pace:
     """How often an inventory is taken: each time while it costs next to nothing, else so that it takes a thousandth of
-    the time, and once an hour at least. `clock` is asked for its monotonic time."""
+    the time, and once an hour at least. `clock` is asked for its paced time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -25,11 +25,11 @@ class Pace:
         if self._last is None or self._cost < CHEAP_SECONDS:
             return True
         pause = min(LONGEST_PAUSE_SECONDS, PAUSE_PER_COST * self._cost)
-        return self._clock.monotonic() - self._last >= pause
+        return self._clock.paced() - self._last >= pause
 
     def took(self, seconds: float) -> None:
         """An inventory was taken just now, in so many seconds."""
-        self._last, self._cost = self._clock.monotonic(), seconds
+        self._last, self._cost = self._clock.paced(), seconds
 
     def forget(self) -> None:
         """The next one is due at once."""
@@ -49,7 +49,7 @@ class Standstill:
         if not waiting:
             self._since = None
             return waiting
-        now = self._clock.monotonic()
+        now = self._clock.paced()
         if self._since is None or mark != self._mark:
             self._since, self._mark = now, mark
         return now - self._since >= STANDSTILL_SECONDS

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class ActivityBook:
-    """The newest readings of one target. Times are monotonic seconds; sums stay, all else expires."""
+    """The newest readings of one target. Times are paced seconds; sums stay, all else expires."""
 
     def __init__(self, expiry: float) -> None:
         """`expiry` is how long what is no sum is shown, in seconds."""

@@ -17,7 +17,7 @@ SHORTEST_EXPIRY = 3.0
 
 
 class BudgetBook:
-    """Sums since the start, and shares and rates as of the last round. Times are monotonic seconds."""
+    """Sums since the start, and shares and rates as of the last round. Times are paced seconds."""
 
     def __init__(self, settings: Settings, target: TargetSettings) -> None:
         self._interval = settings.intervals_of(target).canary
@@ -56,6 +56,10 @@ class BudgetBook:
     def lost(self) -> None:
         """Nobody knows any more; what was summed up stays true."""
         self._heard = self._boosted = None
+
+    def take_over(self, old: BudgetBook) -> None:
+        """Go on counting where the same target was under other settings."""
+        self.bytes_read, self.bytes_written = old.bytes_read, old.bytes_written
 
     def shares(self, now: float) -> Mapping[str, float]:
         """Share in use of each budget that is known, by name."""

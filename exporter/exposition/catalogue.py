@@ -72,13 +72,16 @@ _DETECTOR = (*_OPERATION, "percentile", "reference", "threshold")
 
 _ENTRIES = (
     # -- target ------------------------------------------------------------------------------------------
-    Metric("tde_target_up", Kind.GAUGE, Section.TARGET, "1 when the last attempt to reach and use the database worked, else 0; 0 before the first success; absent while its probe process is down, for then nobody knows.", _TARGET),
+    Metric("tde_target_up", Kind.GAUGE, Section.TARGET, "1 when the last attempt to reach and use the database worked, else 0; absent before the first attempt, and while its probe process is down, for then nobody knows.", _TARGET),
     Metric("tde_target_info", Kind.INFO, Section.TARGET, "Facts about the database, found at the last connect.", (*_TARGET, "flavor", "version", "role", "open_mode", "edition")),
     Metric("tde_target_connects_total", Kind.COUNTER, Section.TARGET, "Sessions opened.", _TARGET, "sessions"),
     Metric("tde_target_connect_seconds_total", Kind.COUNTER, Section.TARGET, "Time spent on opening sessions that were opened; it is never part of a canary's time.", _TARGET, "seconds"),
     Metric("tde_target_connection_errors_total", Kind.COUNTER, Section.TARGET, "Sessions that could not be opened or were lost, by reason. connect, auth, tls, timeout and unavailable start at 0, other reasons appear when they occur.", (*_TARGET, "reason"), "errors"),
     # -- the exporter itself -----------------------------------------------------------------------------
     Metric("tde_exporter_build_info", Kind.INFO, Section.EXPORTER, "Version of the exporter and of its Python.", ("version", "python")),
+    Metric("tde_exporter_config_last_reload_successful", Kind.GAUGE, Section.EXPORTER, "1 when the configuration was taken up the last time it was read, at the start or by a reload; 0 when it was refused, and the one before is in use. The log says why."),
+    Metric("tde_exporter_config_last_reload_success_timestamp_seconds", Kind.GAUGE, Section.EXPORTER, "When the configuration in use was taken up, Unix time.", (), "seconds"),
+    Metric("tde_exporter_config_hash", Kind.GAUGE, Section.EXPORTER, "A number that stands for the configuration in use, defaults and environment included: the same configuration, the same number. Secrets are not part of it, their sources are."),
     Metric("tde_exporter_series", Kind.GAUGE, Section.EXPORTER, "Samples on this page.", (), "samples"),
     Metric("tde_exporter_series_refused_total", Kind.COUNTER, Section.EXPORTER, "Samples left out of pages because of the cap web.max_series, summed over all renderings.", (), "samples"),
     Metric("tde_exporter_page_errors_total", Kind.COUNTER, Section.EXPORTER, "Renderings of the page that failed; the last good page is served until it is too old.", (), "renderings"),

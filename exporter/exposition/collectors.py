@@ -11,7 +11,7 @@ SHORTEST_EXPIRY = 3.0
 
 
 class CollectorBook:
-    """Not thread-safe: the ledger's lock guards it. Times of expiry are monotonic seconds."""
+    """Not thread-safe: the ledger's lock guards it. Times of expiry are paced seconds."""
 
     def __init__(self, name: str, interval: float) -> None:
         self._name, self._expiry = name, max(2 * interval, SHORTEST_EXPIRY)

@@ -25,6 +25,10 @@ def families(view: View) -> list[Metric]:
 
 def _put_exporter(sheet: Sheet, exporter: ExporterView) -> None:
     sheet.put("tde_exporter_build_info", 1, version=exporter.version, python=exporter.python)
+    if exporter.config is not None:
+        sheet.put("tde_exporter_config_last_reload_successful", exporter.config.reloaded)
+        sheet.put("tde_exporter_config_last_reload_success_timestamp_seconds", exporter.config.at)
+        sheet.put("tde_exporter_config_hash", exporter.config.fingerprint)
     for process, up in exporter.processes.items():
         sheet.put("tde_exporter_probe_process_up", up, process=str(process))
         starts = exporter.process_starts.get(process)

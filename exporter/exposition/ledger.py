@@ -6,10 +6,12 @@ import platform
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from exporter import __version__
+from exporter.config.changes import Changes, fingerprint
 from exporter.config.schema import Settings
 from exporter.domain.clock import Clock
 from exporter.domain.events import Event
@@ -18,10 +20,10 @@ from exporter.exposition.catalogue import LATENESS_BUCKETS, NOISE_BUCKETS
 from exporter.exposition.counters import Histogram
 from exporter.exposition.noise import NoiseHour
 from exporter.exposition.screening import count, screened_snapshot
-from exporter.exposition.series_book import Change, Dated, Outline, Plan
-from exporter.exposition.statistics import NOBODY_LOOKED, Statistics
+from exporter.exposition.series_book import Change, Dated, Plan
+from exporter.exposition.statistics import NOBODY_LOOKED, Statistics, outlines_of
 from exporter.exposition.target_book import TargetBook
-from exporter.exposition.view import ExporterView, View
+from exporter.exposition.view import ConfigView, ExporterView, View
 from exporter.overhead.baseline import PairBaseline
 from exporter.overhead.evidence import Name
 from exporter.overhead.snapshot import SnapshotRow, summarise
@@ -42,6 +44,7 @@ from exporter.probing.messages import (
     TargetReached,
     TickDone,
     ToParent,
+    target_of,
 )
 
 
@@ -62,15 +65,10 @@ class Ledger:
         self._clock = clock
         self._lock = threading.Lock()
         self._books = {target.name: TargetBook(settings, target) for target in settings.targets}
-        outlines = {
-            SeriesKey(target.name, pair.name, operation): Outline(
-                pair.phase, settings.operation(operation).samples, settings.intervals_of(target).canary
-            )
-            for target in settings.targets
-            for pair in target.pairs
-            for operation in target.canary_operations
-        }
-        self._statistics = Statistics(outlines, clock)
+        self._statistics = Statistics(outlines_of(settings), clock)
+        # Held by whoever makes a view, and by whoever exchanges the targets: no view shows half of an exchange.
+        self._whole = threading.Lock()
+        self._config = ConfigView(True, clock.wall(), fingerprint(settings))
         self._snapshots: dict[str, Snapshot] = {}
         self._rows: dict[str, tuple[Snapshot, tuple[SnapshotRow, ...]]] = {}
         self._served_by: dict[str, int] = {}
@@ -87,21 +85,25 @@ class Ledger:
     def apply(self, message: ToParent, process: int) -> None:
         """Take one message of a probe process; what concerns nobody configured is ignored."""
         with self._lock:
-            now = self._clock.monotonic()
+            now = self._clock.paced()
             if isinstance(message, Beat):
                 self._beat(message, now)
                 return
-            target = _target_of(message)
+            target = target_of(message)
             if book := self._books.get(target):
                 if not isinstance(message, SnapshotDone):
                     self._served_by[target] = process
                 self._note(book, message, now)
 
     def assign(self, process: int, targets: Iterable[str]) -> None:
-        """Say beforehand which targets a probe process serves; otherwise its messages tell."""
+        """Say beforehand which targets a probe process serves; otherwise its messages tell. Nothing is known about them
+        before it is up."""
         with self._lock:
-            self._served_by.update(dict.fromkeys(targets, process))
-            self._processes.setdefault(process, False)
+            served = dict.fromkeys(targets, process)
+            self._served_by.update(served)
+            if not self._processes.setdefault(process, False):
+                for target in served.keys() & self._books.keys():
+                    self._books[target].lost()
 
     def process_up(self, process: int, up: bool) -> None:
         """A probe process came up or went down; when it is down, nothing is known about its targets."""
@@ -112,6 +114,12 @@ class Ledger:
                 for target, book in self._books.items():
                     if self._served_by.get(target) == process:
                         book.lost()
+
+    def process_gone(self, process: int) -> None:
+        """There will be no probe process of that number any more, or one that has nothing to do with it."""
+        with self._lock:
+            self._processes.pop(process, None)
+            self._starts.pop(process, None)
 
     def restore_state(self, key: SeriesKey, state: Mapping[str, Any]) -> None:
         """Take what `states` gave to an earlier process, before its blocks. Raises ValueError when it is damaged."""
@@ -142,7 +150,7 @@ class Ledger:
 
     def hold_off(self, target: str, at: float) -> None:
         """A database was restarted, or another one took over, at `at` (Unix time): its caches are cold."""
-        self._statistics.hold_off(target, at + self._clock.steady() - self._clock.wall())
+        self._statistics.hold_off(target, self._clock.steady_at(at))
 
     def date(self, key: SeriesKey, name: Name, dated: Dated) -> None:
         """When what led to a breach began."""
@@ -163,6 +171,37 @@ class Ledger:
         """How often the history could not be read or written since the start; never falls."""
         with self._lock:
             self._state_errors = max(self._state_errors, errors)
+
+    def change(self, settings: Settings, changes: Changes) -> frozenset[SeriesKey]:
+        """Take up other settings, between two views. What was counted of targets that are kept or changed goes on, what was
+        known of removed ones is gone.
+
+        Which series shall be filled from the history: those of added targets, and those that are measured otherwise.
+        """
+        outlines = outlines_of(settings)
+        made = {
+            target.name: TargetBook(settings, target) for target in settings.targets if target.name not in changes.kept
+        }
+        for book in made.values():
+            book.lost()
+        with self._whole:
+            with self._lock:
+                books = {target.name: made.get(target.name) or self._books[target.name] for target in settings.targets}
+                for name in changes.changed:
+                    books[name].take_over(self._books[name])
+                self._books = books
+                for name in changes.removed:
+                    for held in (self._snapshots, self._rows, self._served_by):
+                        held.pop(name, None)
+            anew = self._statistics.change(outlines, changes.added)
+            with self._lock:
+                self._config = ConfigView(True, self._clock.wall(), fingerprint(settings))
+        return anew
+
+    def change_refused(self) -> None:
+        """There is a configuration that could not be taken up."""
+        with self._lock:
+            self._config = replace(self._config, reloaded=False)
 
     # -- what comes out ----------------------------------------------------------------------------------
 
@@ -193,7 +232,8 @@ class Ledger:
     def events(self, target: str) -> tuple[Event, ...]:
         """The newest events of a target, newest first."""
         with self._lock:
-            return self._books[target].baselines.events
+            book = self._books.get(target)
+            return () if book is None else book.baselines.events
 
     def snapshot_rows(self, target: str) -> tuple[SnapshotRow, ...]:
         """The latest dense measurement of a target, judged; empty when there was none."""
@@ -205,10 +245,12 @@ class Ledger:
         if cached is not None and cached[0] is snapshot:
             return cached[1]
         with self._lock:
-            certifying = self._books[target].certifying
+            book = self._books.get(target)
+            certifying = frozenset[str]() if book is None else book.certifying
         rows = summarise(snapshot, certifying)
         with self._lock:
-            self._rows[target] = (snapshot, rows)
+            if target in self._books:
+                self._rows[target] = (snapshot, rows)
         return rows
 
     def facts(self, target: str) -> TargetFacts | None:
@@ -219,17 +261,19 @@ class Ledger:
 
     def view(self) -> View:
         """Everything as it is now."""
-        judgements = self._statistics.judged(self._plans())
-        rows = {target: self.snapshot_rows(target) for target in self._books}
-        with self._lock:
-            wanted = [key for book in self._books.values() for key in book.baselines.wanted]
-        levels = self._statistics.levels(wanted)
-        with self._lock:
-            now = self._clock.monotonic()
-            targets = tuple(
-                book.view(now, judgements, rows[name], self._taken(name), levels) for name, book in self._books.items()
-            )
-            return View(self._clock.wall(), targets, self._exporter_view(now))
+        with self._whole:
+            judgements = self._statistics.judged(self._plans())
+            rows = {target: self.snapshot_rows(target) for target in self._books}
+            with self._lock:
+                wanted = [key for book in self._books.values() for key in book.baselines.wanted]
+            levels = self._statistics.levels(wanted)
+            with self._lock:
+                now = self._clock.paced()
+                targets = tuple(
+                    book.view(now, judgements, rows[name], self._taken(name), levels)
+                    for name, book in self._books.items()
+                )
+                return View(self._clock.wall(), targets, self._exporter_view(now))
 
     # -- steps -------------------------------------------------------------------------------------------
 
@@ -274,7 +318,7 @@ class Ledger:
 
     def _plans(self) -> dict[SeriesKey, Plan]:
         with self._lock:
-            now = self._clock.monotonic()
+            now = self._clock.paced()
             return dict(plan for book in self._books.values() for plan in book.plans(now))
 
     def _beat(self, beat: Beat, now: float) -> None:
@@ -310,12 +354,5 @@ class Ledger:
             state_bytes=self._state_bytes,
             state_errors=self._state_errors,
             recent_noise=self._noise_hour.view(now),
+            config=self._config,
         )
-
-
-def _target_of(message: ToParent) -> str:
-    if isinstance(message, TickDone):
-        return message.tick.target
-    if isinstance(message, SnapshotDone):
-        return message.snapshot.target
-    return "" if isinstance(message, Beat) else message.target

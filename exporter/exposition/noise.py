@@ -16,7 +16,7 @@ PART = 300.0
 
 
 class NoiseHour:
-    """Times of the null canary, kept in sketches of five minutes for an hour. Times are monotonic seconds."""
+    """Times of the null canary, kept in sketches of five minutes for an hour. Times are paced seconds."""
 
     def __init__(self) -> None:
         self._parts: deque[tuple[float, LogSketch]] = deque()

@@ -40,7 +40,7 @@ class Renderer:
 
     def __init__(self, view: Callable[[], View], clock: Clock, max_series: int, stale_after: float) -> None:
         self._view, self._clock = view, clock
-        self._max_series, self._stale_after = max_series, stale_after
+        self.max_series, self._stale_after = max_series, stale_after
         self._changed, self._stopping = threading.Event(), threading.Event()
         self._rendering = threading.Lock()
         self._page: Page | None = None
@@ -117,7 +117,7 @@ class Renderer:
     def _capped(self, wanted: list[Metric]) -> list[Metric]:
         """The families that are shown: those about the page itself, then `wanted` as far as they fit."""
         own = list(self._own.collect())
-        room = self._max_series - samples_of(own) - samples_of(self._about_page(0))
+        room = self.max_series - samples_of(own) - samples_of(self._about_page(0))
         kept = []
         for family in wanted:
             # Half a histogram is no histogram.

@@ -23,7 +23,7 @@ Judgements = Mapping[SeriesKey, Judged]
 
 
 class PairBook:
-    """Not thread-safe: the ledger's lock guards it. Times are monotonic seconds."""
+    """Not thread-safe: the ledger's lock guards it. Times are paced seconds."""
 
     def __init__(self, target: TargetSettings, pair: PairSettings, expiry: float) -> None:
         self._target, self._expiry = target, expiry
@@ -52,6 +52,10 @@ class PairBook:
         usable = result.whole and self.valid
         dropped = result.tick.dropped or (None if usable else UNUSABLE)
         return replace(result.tick, epoch=joined(result.tick.epoch, epoch_event), dropped=dropped)
+
+    def take_over(self, old: PairBook) -> None:
+        """Go on counting where the same pair was under other settings."""
+        self._sides |= {operation: sides for operation, sides in old._sides.items() if operation in self._sides}
 
     def lost(self) -> None:
         """Its probe process is down: whatever was found is not known any more."""

@@ -6,11 +6,13 @@ everything else belongs to one thread at a time.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from exporter.domain.clock import Clock
 from exporter.domain.model import Phase, SeriesKey, Tick, Variant
 from exporter.exposition.view import BreachView
 from exporter.overhead.baseline import Level, levels
@@ -19,6 +21,8 @@ from exporter.overhead.ratio import Ratio
 from exporter.overhead.series import Judgement, Series
 from exporter.overhead.verdict import Breach
 from exporter.overhead.windows import Block
+
+log = logging.getLogger(__name__)
 
 BLOCK = 300.0
 WINDOWS = ("hours", "six_hours")
@@ -94,14 +98,14 @@ class SeriesBook:
     exporter started to measure; all times are steady seconds."""
 
     def __init__(self, key: SeriesKey, outline: Outline, began: float) -> None:
-        self.key, self._outline, self._began = key, outline, began
+        self.key, self.outline, self._began = key, outline, began
         self._certifying = self._told = outline.phase is Phase.AA
         self.series = self._anew(began)
         self._waiting: deque[tuple[Tick, float] | _HoldOff | _Certify | _Refer] = deque()
         self.judgement: Judgement | None = None
         self.changed = self.measured = False
         self.judged = float("-inf")
-        """Monotonic time of the last judgement."""
+        """When it was judged last, paced seconds."""
         self.changes: list[Change] = []
         self.boost_wanted = False
         self._referred: _Refer | None = None
@@ -156,22 +160,22 @@ class SeriesBook:
 
     # -- what comes out ----------------------------------------------------------------------------------
 
-    def judge(self, now: float, plan: Plan, monotonic: float) -> None:
+    def judge(self, now: float, plan: Plan, paced: float) -> None:
         """Everything anew at `now`."""
         self.judgement = self.series.judge(now, plan.period, unreachable=plan.unreachable)
         self._note(self.judgement.ended, now, begun=False)
         self.boost_wanted = self.series.boost_wanted
-        self.changed, self.judged = False, monotonic
+        self.changed, self.judged = False, paced
 
-    def known(self, step: float) -> Judged:
-        """As of the last judgement; `step` turns steady seconds into Unix time when added."""
+    def known(self, clock: Clock) -> Judged:
+        """As of the last judgement; the clock turns steady seconds into Unix time."""
         breaches = self.series.breaches
         return Judged(
             self.judgement,
             self.measured,
             self.series.evidence,
             self.series.breached,
-            tuple(self._shown(breach, step) for breach in breaches) if breaches else (),
+            tuple(self._shown(breach, clock) for breach in breaches) if breaches else (),
         )
 
     def lasting(self) -> list[Change]:
@@ -206,7 +210,7 @@ class SeriesBook:
         """
         before = self._certifying, self.series
         # What the pair is configured as says nothing where it was found to be encrypted by now.
-        self._certifying = self._outline.phase is Phase.AA and bool(state.get("certifying", True))
+        self._certifying = self.outline.phase is Phase.AA and bool(state.get("certifying", True))
         try:
             series = self._anew(self._began)
             fresh = series.to_state()
@@ -218,10 +222,21 @@ class SeriesBook:
         self.series, self._told = series, self._certifying
         self._dates = {name: dated for name, dated in dates.items() if series.breached.get(name)}
 
+    def take_over(self, old: SeriesBook, now: float) -> None:
+        """Go on from the same series under another outline, before anything else."""
+        old.drain()
+        self.changes = old.changes
+        try:
+            self.restore_state(old.to_state())
+            for block in old.series.window.blocks():
+                self.restore(block, now)
+        except ValueError as error:
+            log.warning("what was known of a series is left out: %s", error)
+
     # -- steps -------------------------------------------------------------------------------------------
 
     def _anew(self, began: float) -> Series:
-        return Series(began, self._outline.samples, certifying=self._certifying)
+        return Series(began, self.outline.samples, certifying=self._certifying)
 
     def _begin_anew(self, certifying: bool, at: float) -> None:
         if certifying is self._certifying:
@@ -252,12 +267,14 @@ class SeriesBook:
         ratio = next(one.detector.ratio for one in self.series.evidence if one.detector.name == breach.name)
         return Change(self.key, breach.name, at, begun, ratio)
 
-    def _shown(self, breach: Breach, step: float) -> BreachView:
+    def _shown(self, breach: Breach, clock: Clock) -> BreachView:
+        since = clock.wall_at(breach.since)
         dated = self._dates.get(breach.name)
         if dated is None:
-            return BreachView(breach.name, breach.since + step)
+            return BreachView(breach.name, since)
         # In whole seconds: the two clocks drift apart, and a time that is known to minutes should not tremble.
-        return BreachView(breach.name, breach.since + step, float(round(dated.onset + step)), dated.uncertainty)
+        onset, uncertainty = float(round(clock.wall_at(dated.onset))), clock.real(dated.uncertainty)
+        return BreachView(breach.name, since, onset, uncertainty)
 
 
 def _dates(state: Mapping[str, Any]) -> dict[Name, Dated]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from exporter.config.schema import Settings
 from exporter.domain.clock import Clock
 from exporter.domain.model import Operation, SeriesKey, Tick
 from exporter.exposition.series_book import Change, Dated, Judged, Levels, Outline, Plan, SeriesBook
@@ -36,10 +37,22 @@ NOBODY_LOOKED = 30.0
 Plans = Mapping[SeriesKey, Plan]
 
 
+def outlines_of(settings: Settings) -> dict[SeriesKey, Outline]:
+    """All series of a configuration."""
+    return {
+        SeriesKey(target.name, pair.name, operation): Outline(
+            pair.phase, settings.operation(operation).samples, settings.intervals_of(target).canary
+        )
+        for target in settings.targets
+        for pair in target.pairs
+        for operation in target.canary_operations
+    }
+
+
 class Statistics:
     """All series and what they say. Thread-safe; `offer` waits only when nobody asked for numbers for long.
 
-    `outlines` names all series there will ever be.
+    `outlines` names all series that there are.
     """
 
     def __init__(self, outlines: Mapping[SeriesKey, Outline], clock: Clock) -> None:
@@ -75,6 +88,28 @@ class Statistics:
         if book := self._books.get(key):
             book.refer(ratios, self._clock.steady())
 
+    def change(self, outlines: Mapping[SeriesKey, Outline], fresh: Collection[str]) -> frozenset[SeriesKey]:
+        """From now on there are these series and no others; those of the targets `fresh` begin anew. What was known of one
+        that is measured otherwise than before goes on, as after a restart.
+
+        Which series do not have all that the history has of them.
+        """
+        with self._lock:
+            now, books = self._clock.steady(), dict[SeriesKey, SeriesBook]()
+            anew = set()
+            for key, outline in outlines.items():
+                old = None if key.target in fresh else self._books.get(key)
+                if old is not None and old.outline == outline:
+                    books[key] = old
+                    continue
+                anew.add(key)
+                books[key] = book = SeriesBook(key, outline, now)
+                if old is not None:
+                    book.take_over(old, now)
+            self._plans = {key: Plan(outline.period) for key, outline in outlines.items()}
+            self._books = books
+            return frozenset(anew)
+
     def restore(self, key: SeriesKey, block: Block) -> None:
         """Take a block of the last day that an earlier process wrote down; one that cannot be true is left out."""
         with self._lock:
@@ -106,8 +141,8 @@ class Statistics:
             self._drain()
             begun = self._clock.monotonic()
             for book in sorted(self._books.values(), key=lambda book: book.judged):
-                now = self._clock.monotonic()
-                if now - begun > MOST_SECONDS or now - book.judged < unseen_for:
+                now = self._clock.paced()
+                if self._clock.monotonic() - begun > MOST_SECONDS or now - book.judged < unseen_for:
                     break
                 if book.changed or now - book.judged >= OLDEST_JUDGEMENT:
                     book.judge(self._clock.steady(), plans.get(book.key) or self._plans[book.key], now)
@@ -115,9 +150,8 @@ class Statistics:
     def judged(self, plans: Plans) -> dict[SeriesKey, Judged]:
         """The newest judgement of every series."""
         self.judge(plans)
-        step = self._clock.wall() - self._clock.steady()
         with self._lock:
-            return {key: book.known(step) for key, book in self._books.items()}
+            return {key: book.known(self._clock) for key, book in self._books.items()}
 
     def changes(self) -> list[Change]:
         """The breaches that began and ended since the last call."""

@@ -1,6 +1,6 @@
 """What is known about one target: from its messages to its part of a view.
 
-Times of expiry are monotonic seconds; what is shown is Unix time as the probe process noted it.
+Times of expiry are paced seconds; what is shown is Unix time as the probe process noted it.
 """
 
 from __future__ import annotations
@@ -205,6 +205,17 @@ class TargetBook:
         self._budgets.lost()
         for collector in self._collectors.values():
             collector.lost()
+
+    def take_over(self, old: TargetBook) -> None:
+        """Go on counting where the same target was under other settings; what is true now has to be found out anew."""
+        self._errors, self._key_activated = old._errors, old._key_activated
+        self._connects, self._connect_seconds = old._connects, old._connect_seconds
+        self._ticks, self._contended, self._invalid = old._ticks, old._contended, old._invalid
+        self.baselines, self.epoch_event = old.baselines, old.epoch_event
+        self._budgets.take_over(old._budgets)
+        for name, pair in self._pairs.items():
+            if (before := old._pairs.get(name)) is not None:
+                pair.take_over(before)
 
     def valid(self, pair: str) -> bool:
         """Whether the last verification of that pair found it valid."""

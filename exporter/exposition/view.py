@@ -228,8 +228,19 @@ class NoiseView:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfigView:
+    """Whether the last reload succeeded (the start counts as one), when one last did, and the configuration in use as a
+    number (`fingerprint`)."""
+
+    reloaded: bool
+    at: float
+    fingerprint: int
+
+
+@dataclass(frozen=True, slots=True)
 class ExporterView:
-    """The exporter itself. `state_bytes` is None while the history has no size, `recent_noise` before the first beat."""
+    """The exporter itself. `state_bytes` is None while the history has no size, `recent_noise` before the first beat,
+    `config` where nobody knows."""
 
     version: str
     python: str
@@ -244,6 +255,7 @@ class ExporterView:
     state_bytes: int | None = None
     state_errors: int = 0
     recent_noise: NoiseView | None = None
+    config: ConfigView | None = None
 
 
 @dataclass(frozen=True, slots=True)

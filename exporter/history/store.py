@@ -77,7 +77,8 @@ class History:
         self._access, self._claim = Access(path, connection), claim
         self.records, self.baselines = Records(self._access), Baselines(self._access)
         self._identity = _identity(path)
-        self._retention, self._clock = retention, clock
+        self.retention, self._clock = retention, clock
+        """Seconds."""
         self._series: dict[SeriesKey, int] = {}
         # What was begun may have named series that now do not exist.
         self._access.rolled_back = self._series.clear
@@ -193,11 +194,16 @@ class History:
                 self._access.skip(f"the snapshot of '{target}'", error)
         return None
 
+    def snapshot_taken(self, target: str) -> float | None:
+        """When the snapshot stored last for `target` was begun (Unix time); cheaper than to read it."""
+        found = self._access.query("SELECT started FROM snapshots WHERE target = ?", (target,))
+        return float(found[0][0]) if found else None
+
     def prune(self) -> int:
         """Delete what is older than the retention, and what a wrong clock put into the future; join the blocks of days
         gone by to hours. How many blocks went."""
         now = self._clock.steady()
-        limits = (now - self._retention, now + FUTURE_SECONDS)
+        limits = (now - self.retention, now + FUTURE_SECONDS)
         with self._access.transaction() as connection:
             gone = connection.execute("DELETE FROM blocks WHERE start < ? OR start > ?", limits).rowcount
             connection.execute("DELETE FROM hours WHERE start < ? OR start > ?", limits)

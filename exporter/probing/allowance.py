@@ -9,9 +9,12 @@ from exporter.probing.sessions import SessionCap
 
 
 class Allowance:
-    """The budgets of one target as configured, and what was used of them."""
+    """The budgets of one target as configured, and what was used of them.
 
-    def __init__(self, settings: Settings, target: TargetSettings) -> None:
+    `held`: the sessions of whoever probed this target before, which may still be open.
+    """
+
+    def __init__(self, settings: Settings, target: TargetSettings, held: SessionCap | None = None) -> None:
         budgets = settings.budgets_of(target)
         intervals = settings.intervals_of(target)
         samples = {
@@ -21,7 +24,8 @@ class Allowance:
         }
         self.governor = Governor(Amounts.per_hour(budgets), intervals.canary, samples)
         self.boost = Boost(target.name, budgets, intervals.canary, intervals.activity, samples, self.governor)
-        self.sessions = SessionCap(budgets.sessions)
+        self.sessions = held or SessionCap(budgets.sessions)
+        self.sessions.most = budgets.sessions
 
     def load_ratio(self, now: float) -> float:
         """Share of the last hour in which canaries ran, extra samples included; the time before the start counts as idle."""

@@ -13,7 +13,7 @@ What is wanted is refused
 * while a budget of bytes thins ordinary ticks, or leaves no room beside them;
 * when the last hour holds as much of it as it may, or the last six hours an hour of it.
 
-Arithmetic on given times (monotonic seconds); thread-safe, for wishes come while the lane measures.
+Arithmetic on given times (paced seconds); thread-safe, for wishes come while the lane measures.
 """
 
 from __future__ import annotations

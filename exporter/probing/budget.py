@@ -67,7 +67,7 @@ class Hour:
         self._total = Amounts()
 
     def add(self, amounts: Amounts, now: float) -> None:
-        """Spent until `now`, monotonic seconds that never fall."""
+        """Spent until `now`, paced seconds that never fall."""
         if self._slots and now - self._slots[-1][0] < SLOT:
             begun, _, before = self._slots.pop()
             self._slots.append((begun, now, before.plus(amounts)))
@@ -106,7 +106,7 @@ class _Line:
 
 
 class Governor:
-    """Decides when an operation may run. Times are monotonic seconds.
+    """Decides when an operation may run. Times are paced seconds.
 
     `limits` are those of an hour, `interval` is the shortest time from tick to tick, `keys` names the operations.
     """

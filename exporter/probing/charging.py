@@ -22,7 +22,7 @@ class Charging:
         self._written: int | None = None
 
     def charge(self, key: Key | None, begun: float) -> float:
-        """Charge what was used since `begun`, to an operation or to none; the time now (monotonic)."""
+        """Charge what was used since `begun`, to an operation or to none; the time now (both paced)."""
         spent, now = self._spent(begun)
         self.allowance.governor.charge(key, spent, begun, now)
         return now
@@ -34,14 +34,14 @@ class Charging:
 
     def _spent(self, begun: float) -> tuple[Amounts, float]:
         """What was used since `begun`, and the time now."""
-        now = self._clock.monotonic()
+        now = self._clock.paced()
         read, written = self.meter.take()
         self._read, self._written = _sum(self._read, read), _sum(self._written, written)
         return Amounts(now - begun, read or 0, written or 0), now
 
     def used(self) -> BudgetsUsed:
         """What is in use of each budget, and the bytes since the last call."""
-        governor, sessions, now = self.allowance.governor, self.allowance.sessions, self._clock.monotonic()
+        governor, sessions, now = self.allowance.governor, self.allowance.sessions, self._clock.paced()
         used = governor.used(now) | self.allowance.boost.used(now) | {SESSIONS: sessions.open / sessions.most}
         read, written, self._read, self._written = self._read, self._written, None, None
         return BudgetsUsed(self._target, used, read, written, governor.periods())
@@ -68,7 +68,7 @@ class TickCharge:
         self._extra = True
         for _ in range(grant.pairs):
             yield
-            if self._clock.monotonic() - now >= grant.seconds:
+            if self._clock.paced() - now >= grant.seconds:
                 return
 
     def settle(self) -> None:

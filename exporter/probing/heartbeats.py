@@ -29,4 +29,4 @@ class Heartbeats:
         now = self._clock.monotonic()
         reason, words = (None, "") if failed is None else (failed.reason, str(failed))
         done = CollectorDone(self._target, HEARTBEAT, now - begun, self._clock.wall(), reason, words)
-        return done if self._sparing.passes(done, now) else None, failed
+        return done if self._sparing.passes(done, self._clock.paced()) else None, failed

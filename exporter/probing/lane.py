@@ -12,6 +12,8 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
+from typing import NamedTuple
 
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import Clock
@@ -35,6 +37,7 @@ from exporter.probing.messages import (
     ToParent,
 )
 from exporter.probing.rounds import Rounds
+from exporter.probing.sessions import SessionCap
 from exporter.probing.turnstile import Turnstile
 
 BEGIN = "begin"
@@ -42,10 +45,23 @@ FIRST_REST, LONGEST_REST = 60.0, 900.0
 REMEMBERED = 3600.0
 """Seconds after which an abandoned call is forgotten. The rests keep the threads that one target can hang up
 below ten an hour, however it hangs."""
+LEAVE_SECONDS = 10.0
+"""What a lane that was left may take to end when it is in no call."""
 DEFECT_SECONDS = 60.0
 """Seconds between two tracebacks of the same kind of error in the same work."""
 
 log = logging.getLogger(__name__)
+
+
+class Legacy(NamedTuple):
+    """What a lane takes over from one that probed the same target under other settings: sessions that may still be open,
+    and an engine that knows which secrets were refused."""
+
+    sessions: SessionCap | None = None
+    engine: Engine | None = None
+
+
+NO_LEGACY = Legacy()
 
 
 class Lane:
@@ -59,17 +75,19 @@ class Lane:
         emit: Callable[[ToParent], None],
         clock: Clock,
         snapshot: bool,
+        legacy: Legacy = NO_LEGACY,
     ) -> None:
         self.settings, self.target = settings, target
         self._turnstile, self._emit, self._clock = turnstile, emit, clock
         self._snapshot = snapshot
         # The budgets belong to the target, not to a thread. So does the engine: it knows which secret was refused.
         self._engine: Engine | None = None
-        self._allowance = Allowance(settings, target)
-        self._changed = threading.Condition()
+        self._former = legacy.engine
+        self._allowance = Allowance(settings, target, legacy.sessions)
+        self._changed, self._speaking = threading.Condition(), threading.Lock()
         self._pending: list[str] = []
         self._not_before: dict[str, float] = {}
-        self._longest_jitter = 0.2 * settings.intervals_of(target).canary
+        self._longest_jitter = clock.real(0.2 * settings.intervals_of(target).canary)
         self._rng = random.Random()
         self._running: str | None = None
         self._stopping = False
@@ -79,11 +97,15 @@ class Lane:
         self._abandoned: list[float] = []
         self._rest_until = 0.0
         self._hanging: list[_Worker] = []
+        self._left: float | None = None
         self._told_defects: dict[tuple[str, str], float] = {}
 
     def start(self) -> None:
         # Not before: this loads a driver, and a process says that it lives before it does what takes time.
         self._engine = registry.make(self.target)
+        if self._former is not None and type(self._former) is type(self._engine):
+            self._engine.succeed(self._former)
+        self._former = None
         self._pending = [BEGIN]
         self._worker = self._new_worker()
 
@@ -114,7 +136,7 @@ class Lane:
             self._skipped[MISSED] += runs
 
     def load_ratio(self) -> float:
-        return self._allowance.load_ratio(self._clock.monotonic())
+        return self._allowance.load_ratio(self._clock.paced())
 
     def want_boost(self, keys: Iterable[Key]) -> None:
         """Take more samples of these operations, and of no others, as far as that is allowed."""
@@ -199,6 +221,49 @@ class Lane:
         worker.thread.join(timeout)
         return not worker.thread.is_alive()
 
+    # -- the end of a lane whose target is configured no more ---------------------------------------------
+
+    def leave(self) -> None:
+        """Say nothing from now on, make no further call, close the session and end; does not wait."""
+        with self._changed, self._speaking:
+            self._stopping, self._left = True, self._clock.monotonic()
+            if self._worker is not None:
+                self._worker.abandoned = True
+            self._changed.notify_all()
+
+    def ended(self) -> bool:
+        """Whether nobody is at work any more, but for those whose call hangs."""
+        worker = self._worker
+        return worker is None or not worker.thread.is_alive()
+
+    def give_up_if_stuck(self) -> bool:
+        """Wait no longer for the end of a lane that was left, if its last call should have ended; True when that was done."""
+        now = self._clock.monotonic()
+        with self._changed:
+            worker = self._worker
+            if worker is None or self._left is None or not worker.thread.is_alive():
+                return False
+            # The end of a session is not announced by who was left.
+            if not worker.stuck(now) and (worker.calling or now - self._left <= LEAVE_SECONDS):
+                return False
+            self._hanging.append(worker)
+            self._worker = None
+        log.warning(
+            "a call to a database that is not configured any more never ended", extra={"target": self.target.name}
+        )
+        return True
+
+    def legacy(self) -> Legacy:
+        """What a successor has to take over."""
+        return Legacy(self._allowance.sessions if self.hanging() else None, self._engine)
+
+    # -- the worker ---------------------------------------------------------------------------------------
+
+    def _say(self, worker: _Worker, message: ToParent) -> None:
+        with self._speaking:
+            if not worker.abandoned:
+                self._emit(message)
+
     def _new_worker(self) -> _Worker:
         worker = _Worker(self, self._rounds)
         worker.thread.start()
@@ -209,7 +274,7 @@ class Lane:
             self.settings,
             self.target,
             self._turnstile,
-            lambda message: None if worker.abandoned else self._emit(message),
+            partial(self._say, worker),
             self._clock,
             random.Random(),
             worker.set_expiry,
@@ -268,6 +333,11 @@ class _Worker:
         if at is not None and self.abandoned:
             raise Cancelled("given up: a call of this session did not end in time")
         self._expiry = at
+
+    @property
+    def calling(self) -> bool:
+        """Whether a call is under way that must have ended at a known time."""
+        return self._expiry is not None
 
     def stuck(self, now: float) -> bool:
         expiry = self._expiry

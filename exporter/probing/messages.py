@@ -70,6 +70,19 @@ class BoostWanted:
 
 
 @dataclass(frozen=True, slots=True)
+class Reassignment:
+    """Parent to child: give up the targets `leaving`, then probe those of `settings`, which holds no others.
+
+    A name may stand in both: then its settings changed. `number` comes back in a beat.
+    """
+
+    number: int
+    leaving: frozenset[str]
+    settings: Settings
+    snapshots: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """Parent to child: close all sessions and end."""
 
@@ -83,7 +96,8 @@ class Beat:
     `noise` holds the timings of the null canary in seconds; `abandoned` counts lanes given up;
     `clock_steps` counts steps of the wall clock that were seen and mended; `dropped` counts messages
     that did not fit into the queue to the parent; `load_ratios` holds per target the share of
-    wall time (last hour) in which canaries ran.
+    wall time (last hour) in which canaries ran. `reassigned` is the number of the last `Reassignment`: nothing that
+    follows is about targets as they were before it.
     """
 
     process: int
@@ -94,6 +108,7 @@ class Beat:
     clock_steps: int = 0
     dropped: int = 0
     load_ratios: dict[str, float] = field(default_factory=dict)
+    reassigned: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,4 +243,16 @@ ToParent = (
     | CollectorDone
     | Building
 )
-ToChild = Assignment | BoostWanted | Stop
+ToChild = Assignment | Reassignment | BoostWanted | Stop
+
+
+def target_of(message: ToParent) -> str:
+    """Which target a message is about; empty: a whole process."""
+    match message:
+        case TickDone(tick):
+            return tick.target
+        case SnapshotDone(snapshot):
+            return snapshot.target
+        case Beat():
+            return ""
+    return message.target

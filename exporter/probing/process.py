@@ -16,14 +16,23 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
-from functools import partial
 from multiprocessing.connection import Connection
 
 from exporter import logs
+from exporter.config.changes import only
+from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import StepDetector, SystemClock
-from exporter.probing.lane import Lane
-from exporter.probing.messages import Assignment, Beat, BoostWanted, Stop, ToParent, collector_intervals
+from exporter.probing.lane import Lane, Legacy
+from exporter.probing.messages import (
+    Assignment,
+    Beat,
+    BoostWanted,
+    Reassignment,
+    Stop,
+    ToParent,
+)
 from exporter.probing.noise import NullCanary
+from exporter.probing.roster import Roster
 from exporter.probing.schedule import Schedule
 from exporter.probing.turnstile import Turnstile
 
@@ -82,22 +91,15 @@ class ProbeProcess:
     """Everything that runs in one probe process."""
 
     def __init__(self, assignment: Assignment, outbox: Outbox) -> None:
-        settings = assignment.settings
         self._assignment, self._outbox = assignment, outbox
         self._clock = SystemClock()
         self._steps = StepDetector(self._clock)
         self._turnstile = Turnstile()
         self._noise = NullCanary(self._turnstile)
         self._schedule = Schedule()
-        self._stopping = threading.Event()
-        self._lanes = {
-            name: Lane(settings, target, self._turnstile, outbox.put, self._clock, name in assignment.snapshots)
-            for name in assignment.targets
-            if (target := settings.target(name)) is not None
-        }
-        for name, lane in self._lanes.items():
-            for collector, interval in collector_intervals(settings, lane.target).items():
-                self._schedule.every(interval, name, collector, partial(lane.offer, collector), lane.count_missed)
+        self._stopping, self._begun = threading.Event(), threading.Event()
+        self._roster = Roster(self._lane, self._schedule, self._clock)
+        self._reassigned = 0
 
     def run(self) -> int:
         """Work until told to stop; the exit code."""
@@ -106,17 +108,17 @@ class ProbeProcess:
         gc.freeze()
         # The first sign of life comes before anything is said about a target.
         self._outbox.put(Beat(process=self._assignment.process))
-        for lane in self._lanes.values():
-            lane.start()
+        self._roster.join(only(self._assignment.settings, self._assignment.targets), self._assignment.snapshots)
         self._schedule.start()
+        self._begun.set()
         beats = 0
         while not self._stopping.wait(BEAT_SECONDS):
             beats += 1
             self._beat()
-            if beats % COLLECT_GARBAGE_EVERY == 0:
+            if beats % COLLECT_GARBAGE_EVERY == 0 or self._roster.take_litter():
                 with self._turnstile.turn():
                     gc.collect()
-            if reason := reason_to_end(self._lanes, beats * BEAT_SECONDS):
+            if reason := reason_to_end(self._roster.lanes, beats * BEAT_SECONDS, self._roster.hanging()):
                 log.error(f"{reason}; the probe process ends, to be started afresh")
                 self._outbox.flush(1.0)
                 return EXIT_TOO_MANY_HANGING
@@ -128,8 +130,23 @@ class ProbeProcess:
 
     def want_boost(self, wanted: BoostWanted) -> None:
         """Hand on what the parent wants; a target of another process is none of ours."""
-        if (lane := self._lanes.get(wanted.target)) is not None:
-            lane.want_boost(wanted.keys)
+        self._roster.want_boost(wanted.target, wanted.keys)
+
+    def reassign(self, wanted: Reassignment) -> None:
+        """Give up targets and take others, as soon as this process has begun."""
+        self._begun.wait()
+        logs.configure(wanted.settings.log.level, wanted.settings.log.format)
+        try:
+            self._roster.leave(wanted.leaving)
+            self._reassigned = wanted.number
+            self._outbox.put(Beat(process=self._assignment.process, reassigned=wanted.number))
+            self._roster.join(wanted.settings, wanted.snapshots)
+        except Exception:
+            # A boundary: whoever does not listen any more could not be told to stop either.
+            log.exception("targets could not be exchanged")
+
+    def _lane(self, settings: Settings, target: TargetSettings, snapshot: bool, legacy: Legacy) -> Lane:
+        return Lane(settings, target, self._turnstile, self._outbox.put, self._clock, snapshot, legacy)
 
     def _beat(self) -> None:
         step = self._steps.check()
@@ -138,37 +155,39 @@ class ProbeProcess:
         if stepped:
             log.warning("the wall clock stepped; all jobs are planned anew", extra={"step_seconds": round(step, 3)})
             self._schedule.realign()
-        abandoned = sum(lane.abandon_if_stuck() for lane in self._lanes.values())
+        abandoned = self._roster.step()
+        lanes = self._roster.lanes
         self._outbox.put(
             Beat(
                 process=self._assignment.process,
                 lateness=self._schedule.take_lateness(),
                 skipped={
-                    (name, cause): count
-                    for name, lane in self._lanes.items()
-                    for cause, count in lane.skipped().items()
+                    (name, cause): count for name, lane in lanes.items() for cause, count in lane.skipped().items()
                 },
                 noise=self._noise.measure(),
                 abandoned=abandoned,
                 clock_steps=int(stepped),
                 dropped=self._outbox.take_dropped(),
-                load_ratios={name: lane.load_ratio() for name, lane in self._lanes.items()},
+                load_ratios={name: lane.load_ratio() for name, lane in lanes.items()},
+                reassigned=self._reassigned,
             )
         )
 
     def _close(self) -> None:
         self._schedule.stop()
-        for lane in self._lanes.values():
-            lane.stop()
+        lanes = self._roster.stop()
         deadline = self._clock.monotonic() + STOP_SECONDS
-        for lane in self._lanes.values():
+        for lane in lanes:
             lane.join(max(0.0, deadline - self._clock.monotonic()))
         self._outbox.flush(1.0)
 
 
-def reason_to_end(lanes: Mapping[str, Lane], age: float) -> str:
-    """Why only a new process can go on as it should; empty while this one, `age` seconds old, can."""
-    hanging = sum(lane.hanging() for lane in lanes.values())
+def reason_to_end(lanes: Mapping[str, Lane], age: float, others: int = 0) -> str:
+    """Why only a new process can go on as it should; empty while this one, `age` seconds old, can.
+
+    `others`: calls that hang and belong to none of these lanes.
+    """
+    hanging = others + sum(lane.hanging() for lane in lanes.values())
     if hanging >= TOO_MANY_HANGING + TOO_MANY_HANGING_OF_A_LANE * len(lanes):
         return f"{hanging} calls never ended, which is too many"
     if age >= PATIENCE_WITHOUT_SESSIONS:
@@ -183,6 +202,8 @@ def _obey(connection: Connection, probe: ProbeProcess) -> None:
         while not isinstance(message := connection.recv(), Stop):
             if isinstance(message, BoostWanted):
                 probe.want_boost(message)
+            elif isinstance(message, Reassignment):
+                probe.reassign(message)
     except (EOFError, OSError):
         # Without its parent nobody reads what this process measures. Its locks go with it.
         os._exit(0)

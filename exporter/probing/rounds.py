@@ -120,7 +120,7 @@ class Rounds:
 
     def canary(self) -> None:
         """Measure every operation once on every valid pair, as far as the budgets allow."""
-        self.allowance.boost.begin_round(self._clock.monotonic())
+        self.allowance.boost.begin_round(self._clock.paced())
         self._collect(CANARY, self._measure_all)
         self._emit(self._charging.used())
         boosted = self.allowance.boost.state()
@@ -221,7 +221,7 @@ class Rounds:
 
     def _collect(self, collector: str, work: Callable[[Session], str]) -> None:
         begun = self._clock.monotonic()
-        if self._session is None and not self._back_off.allows(begun):
+        if self._session is None and not self._back_off.allows(self._clock.paced()):
             self._skipped[BACK_OFF] += 1
             return
         reason, words = None, ""
@@ -257,7 +257,7 @@ class Rounds:
     def _failed(self, error: TargetError, connecting: bool) -> None:
         self._emit(TargetFailed(self.target.name, error.reason, str(error), connecting))
         if connecting:
-            self._back_off.failed(error, self._clock.monotonic())
+            self._back_off.failed(error, self._clock.paced())
         elif isinstance(error, _ENDING):
             self.close()
 
@@ -272,7 +272,7 @@ class Rounds:
 
     def _read_activity(self, session: Session) -> str:
         activity = session.activity(STATE_TIMEOUT)
-        self.allowance.boost.read_activity(activity, self._clock.monotonic())
+        self.allowance.boost.read_activity(activity, self._clock.paced())
         self._emit(ActivityRead(self.target.name, activity))
         return _narrowed(activity.problems)
 
@@ -286,10 +286,10 @@ class Rounds:
         A pair without sessions keeps no other from its turn.
         """
         governor, blocked = self.allowance.governor, None
-        for key in governor.order(self._clock.monotonic()):
-            if governor.refuses(key, self._clock.monotonic()):
+        for key in governor.order(self._clock.paced()):
+            if governor.refuses(key, self._clock.paced()):
                 self._skipped[BUDGET] += 1
-                self.allowance.boost.not_due(key, self._clock.monotonic())
+                self.allowance.boost.not_due(key, self._clock.paced())
                 continue
             try:
                 self._measure(session, key)
@@ -307,7 +307,7 @@ class Rounds:
     def _measure(self, session: Session, key: Key) -> None:
         """One tick, charged to the budgets whatever becomes of it."""
         canary, governor = self._canaries[key], self.allowance.governor
-        begun = self._clock.monotonic()
+        begun = self._clock.paced()
         facts = None
         try:
             facts = self._twins.ready(session, canary.pair)

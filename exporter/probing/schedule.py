@@ -10,11 +10,13 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from apscheduler.events import EVENT_JOB_EXECUTED, EVENT_JOB_MISSED, JobExecutionEvent
 from apscheduler.executors.debug import DebugExecutor
+from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
@@ -46,6 +48,7 @@ class Schedule:
         self._scheduler.add_listener(self._missed, EVENT_JOB_MISSED)
         self._jobs: dict[str, _Job] = {}
         self._lock = threading.Lock()
+        self._changing = threading.RLock()
         self._lateness: list[float] = []
 
     def every(
@@ -53,8 +56,17 @@ class Schedule:
     ) -> None:
         """Run `job` each `interval` seconds in the target's phase; `missed` hears how many runs were left out."""
         name = f"{target}/{collector}"
-        self._jobs[name] = _Job(interval, phase(name, interval), job, missed)
-        self._add(name)
+        with self._changing:
+            self._jobs[name] = _Job(interval, phase(name, interval), job, missed)
+            self._add(name)
+
+    def drop(self, target: str) -> None:
+        """Run nothing for that target any more."""
+        with self._changing:
+            for name in [name for name in self._jobs if name.rpartition("/")[0] == target]:
+                del self._jobs[name]
+                with suppress(JobLookupError):
+                    self._scheduler.remove_job(name)
 
     def start(self) -> None:
         self._scheduler.start()
@@ -64,17 +76,19 @@ class Schedule:
 
     def realign(self) -> None:
         """Plan all jobs anew from the present wall-clock time; no run is repeated, none is made up for."""
-        for name in self._jobs:
-            self._add(name)
+        with self._changing:
+            for name in self._jobs:
+                self._add(name)
         self._scheduler.wakeup()
 
     def astray(self) -> bool:
         """Whether a job is planned further ahead than its interval, as by a clock that went forth and back in between."""
         latest = datetime.now(UTC) + timedelta(seconds=_SLACK_SECONDS)
-        return any(
-            job.next_run_time > latest + timedelta(seconds=self._jobs[job.id].interval)
-            for job in self._scheduler.get_jobs()
-        )
+        with self._changing:
+            return any(
+                job.next_run_time > latest + timedelta(seconds=self._jobs[job.id].interval)
+                for job in self._scheduler.get_jobs()
+            )
 
     def planned(self) -> tuple[str, ...]:
         """The names of the jobs that will run."""
@@ -113,7 +127,9 @@ class Schedule:
 
     def _count_left_out(self, event: JobExecutionEvent, itself: int) -> None:
         """Runs that were coalesced into this one leave no event of their own: count the gap before it."""
-        job = self._jobs[event.job_id]
+        job = self._jobs.get(event.job_id)
+        if job is None:
+            return
         gap = 0
         if job.last is not None:
             gap = round((event.scheduled_run_time - job.last) / timedelta(seconds=job.interval)) - 1

@@ -16,7 +16,7 @@ class Sparing:
         self._said = 0.0
 
     def passes(self, done: CollectorDone, now: float) -> bool:
-        """Whether to say it at the monotonic time `now`."""
+        """Whether to say it at the time `now` (paced seconds)."""
         if self._last is not None and self._last.reason is done.reason and now - self._said < self._seconds:
             return False
         self._last, self._said = done, now

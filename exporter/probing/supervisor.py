@@ -1,168 +1,32 @@
-"""The parent's side of the probe processes: start, listen, notice death and silence, start again, stop."""
+"""The parent's side of all probe processes: start, notice death and silence, start again, exchange targets, stop."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import socket
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Collection, Mapping
 
-from exporter.config.schema import Settings, TargetSettings
+from exporter.config.changes import Changes, only
+from exporter.config.schema import Settings
 from exporter.domain.clock import Clock
 from exporter.domain.model import Operation
-from exporter.probing.messages import Assignment, Beat, BoostWanted, Stop, ToParent
+from exporter.probing.dealing import Share, deal
+from exporter.probing.messages import Assignment, BoostWanted, Reassignment
+from exporter.probing.probe import Deliver, Probe, UpChanged
 
 CHECK_SECONDS = 0.5
 FROZEN_SECONDS = 1.5
 """A check that comes this much later than the last one shows that this process did not run in between."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 HEALTHY_AFTER = 60.0
-ATTENTIVE_SECONDS = 3.0
-"""A process that was not heard for longer may not read either, and is told nothing: a pipe that is full would hold up the
-supervising loop."""
-START_SECONDS = 30.0
-"""How long a new process may take to its first sign of life; imports on a busy machine are slow."""
+RETIRE_SECONDS = 5.0
+"""What a process may take to its end when nothing is left to it."""
 
 log = logging.getLogger(__name__)
 
-Deliver = Callable[[int, ToParent], None]
-UpChanged = Callable[[int, bool], None]
-
-
-def share(targets: Sequence[TargetSettings], processes: int) -> list[tuple[str, ...]]:
-    """Deal the targets out to processes, none of which is empty: to at most that many those that keep no company, and
-    to one more for each company."""
-    companies: dict[str, list[str]] = {"": []}
-    for target in targets:
-        companies.setdefault(target.company, []).append(target.name)
-    everybody = tuple(companies.pop(""))
-    count = min(processes, len(everybody))
-    return [*(everybody[number::count] for number in range(count)), *(tuple(names) for names in companies.values())]
-
-
-class Probe:
-    """One probe process and the thread that listens to it."""
-
-    def __init__(self, assignment: Assignment, clock: Clock, deliver: Deliver, up_changed: UpChanged) -> None:
-        self.assignment = assignment
-        self._clock, self._deliver, self._up_changed = clock, deliver, up_changed
-        self.started = self._heard = clock.monotonic()
-        self._alive = self._disowned = False
-        self._assigned = threading.Event()
-        self._boosts: dict[str, frozenset[tuple[str, Operation]]] = {}
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            # No shell, fixed arguments, no secret among them: the settings travel through the pipe. A
-            # session of its own keeps a Ctrl-C at the terminal from reaching it.
-            self._child = subprocess.Popen(
-                [sys.executable, "-P", "-m", "exporter.probing.process", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-            self._connection: Connection = Connection(ours.detach())
-        self._listener = threading.Thread(target=self._listen, name=f"probe-{assignment.process}", daemon=True)
-        try:
-            self._listener.start()
-        except RuntimeError:
-            self._child.kill()
-            self._child.wait()
-            self._connection.close()
-            raise
-
-    @property
-    def pid(self) -> int:
-        return self._child.pid
-
-    def running(self) -> bool:
-        return self._child.poll() is None
-
-    def exit_words(self) -> str:
-        code = self._child.returncode
-        return f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
-
-    def silence(self) -> float:
-        """Seconds since the last message."""
-        return self._clock.monotonic() - self._heard
-
-    def patience(self, heartbeat_timeout: float) -> float:
-        return heartbeat_timeout if self._alive else max(heartbeat_timeout, START_SECONDS)
-
-    def excuse(self) -> None:
-        """Forget the silence until now."""
-        self._heard = self._clock.monotonic()
-
-    def want_boost(self, wanted: Iterable[BoostWanted]) -> None:
-        """Say what it was not told yet; a new process was told that nothing is wanted, and one that is silent now hears it
-        when it speaks again."""
-        if not self._alive or self.silence() > ATTENTIVE_SECONDS:
-            return
-        for message in wanted:
-            if self._boosts.get(message.target, frozenset()) != message.keys:
-                with contextlib.suppress(OSError):
-                    self._connection.send(message)
-                self._boosts[message.target] = message.keys
-
-    def ask_to_stop(self) -> None:
-        if not self._assigned.is_set():
-            # It has nothing to close yet, and our end of the pipe may be busy with its assignment.
-            self._child.kill()
-            return
-        with contextlib.suppress(OSError):
-            self._connection.send(Stop())
-
-    def end(self, timeout: float) -> None:
-        """Wait up to `timeout` seconds for the end, then kill; never hangs."""
-        try:
-            self._child.wait(timeout)
-        except subprocess.TimeoutExpired:
-            self._child.kill()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._child.wait(1.0)
-        self._listener.join(1.0)
-        if self._listener.is_alive():
-            # It is stuck with a message, and must not speak for the successor of this process later on.
-            self._disowned = True
-            self._up_changed(self.assignment.process, False)
-        with contextlib.suppress(OSError):
-            self._connection.close()
-
-    def _listen(self) -> None:
-        try:
-            # Here, and not where the process was started: a child that hangs does not read, and a long
-            # list of targets does not fit into the pipe.
-            self._connection.send(self.assignment)
-            self._assigned.set()
-            while not self._disowned:
-                message = self._connection.recv()
-                self._heard = self._clock.monotonic()
-                if not self._alive and isinstance(message, Beat):
-                    self._alive = True
-                    self._up_changed(self.assignment.process, True)
-                self._hand_on(message)
-        except (EOFError, OSError):
-            pass
-        except Exception:
-            # A boundary: a message that cannot be read means that the process is not to be trusted.
-            log.exception("a probe process sent something unreadable", extra={"probe": self.assignment.process})
-            self._child.kill()
-        if not self._disowned:
-            self._up_changed(self.assignment.process, False)
-
-    def _hand_on(self, message: ToParent) -> None:
-        try:
-            self._deliver(self.assignment.process, message)
-        except Exception:
-            # A boundary: a defect on our side of the pipe is no reason to stop listening.
-            log.exception("a message could not be used", extra={"message_type": type(message).__name__})
-
 
 class Supervisor:
-    """Keeps one probe process per share of the targets alive."""
+    """Keeps one probe process per share of the targets alive. `gone` hears of processes that there will be no more."""
 
     def __init__(
         self,
@@ -171,10 +35,14 @@ class Supervisor:
         deliver: Deliver,
         up_changed: UpChanged,
         wants_snapshot: Callable[[str], bool],
+        gone: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._settings, self._clock = settings, clock
         self._deliver, self._up_changed, self._wants_snapshot = deliver, up_changed, wants_snapshot
-        self.shares = share(settings.targets, settings.probes.processes)
+        self._gone = gone
+        self.shares: Mapping[int, Share] = deal(settings.targets, settings.probes.processes)
+        self._changing = threading.RLock()
+        self._number = 0
         self._probes: dict[int, Probe] = {}
         self._boosts: dict[str, BoostWanted] = {}
         self._pauses: dict[int, float] = {}
@@ -184,12 +52,13 @@ class Supervisor:
         self._thread = threading.Thread(target=self._watch, name="supervisor", daemon=True)
 
     def start(self) -> None:
-        for process in range(len(self.shares)):
-            self._start(process)
+        with self._changing:
+            for process in self.shares:
+                self._start(process)
         self._thread.start()
 
     def pids(self) -> dict[int, int]:
-        return {process: probe.pid for process, probe in self._probes.items()}
+        return {process: probe.pid for process, probe in self._probes.copy().items()}
 
     def loop_age(self) -> float:
         """Seconds since the supervising loop last went round; large when it hangs."""
@@ -199,6 +68,51 @@ class Supervisor:
         """More samples of these (pair, operation) of a target are wanted, and of no others. The process that has it is told
         within a second, and so is every successor of that process. Never blocks."""
         self._boosts[target] = BoostWanted(target, keys)
+
+    def hush(self, targets: frozenset[str]) -> int:
+        """Hear nothing about these targets until `reassign` was called with the number that this gives, and has reached
+        their processes: what is under way is about targets as they were."""
+        with self._changing:
+            self._number += 1
+            for process, share in self.shares.items():
+                if (probe := self._probes.get(process)) is not None and not targets.isdisjoint(share.targets):
+                    probe.hush([name for name in share.targets if name in targets], self._number)
+            return self._number
+
+    def reassign(self, settings: Settings, changes: Changes, number: int) -> None:
+        """Probe the targets of other settings from now on. Those that are kept stay where they are, and go on.
+
+        Waits for nobody: lanes and processes that are not needed any more end by themselves, or are ended in time.
+        """
+        with self._changing:
+            before, relog = self.shares, settings.log != self._settings.log
+            self._settings = settings
+            self.shares = deal(settings.targets, settings.probes.processes, before)
+            for name in changes.removed:
+                self._boosts.pop(name, None)
+            if self._stopping.is_set():
+                return
+            for process, probe in self._probes.items():
+                if probe.retired:
+                    continue
+                share, was = self.shares.get(process), before[process]
+                if share is None or share.company != was.company:
+                    probe.retire(self._clock.monotonic())
+                    continue
+                joining = {name for name in share.targets if name not in was.targets or name in changes.joining}
+                leaving = {name for name in was.targets if name not in share.targets or name in changes.leaving}
+                if joining or leaving or relog:
+                    message = Reassignment(
+                        number, frozenset(leaving), only(settings, joining), self._snapshots(joining)
+                    )
+                    probe.reassign(message)
+            for process in before.keys() - self.shares.keys() - self._probes.keys():
+                # It was down, and need not come up again.
+                self._pauses.pop(process, None)
+                self._not_before.pop(process, None)
+                self._gone(process)
+            for process in self.shares.keys() - before.keys() - self._probes.keys():
+                self._start(process)
 
     def stop(self, timeout: float) -> None:
         """End all processes within `timeout` seconds, by force if they do not listen; there may be none yet."""
@@ -216,13 +130,14 @@ class Supervisor:
         slept = self._clock.monotonic()
         while not self._stopping.wait(CHECK_SECONDS):
             self._ticked = self._clock.monotonic()
-            if self._ticked - slept > FROZEN_SECONDS:
-                # We were stopped ourselves (a signal, a frozen container) and heard nobody meanwhile.
-                for probe in self._probes.values():
-                    probe.excuse()
-            for process in range(len(self.shares)):
-                self._check(process)
-                self._pass_on_boosts(process)
+            with self._changing:
+                if self._ticked - slept > FROZEN_SECONDS:
+                    # We were stopped ourselves (a signal, a frozen container) and heard nobody meanwhile.
+                    for probe in self._probes.values():
+                        probe.excuse()
+                for process in sorted(self.shares.keys() | self._probes.keys()):
+                    self._check(process)
+                    self._pass_on_boosts(process)
             slept = self._clock.monotonic()
 
     def _check(self, process: int) -> None:
@@ -231,6 +146,10 @@ class Supervisor:
         if probe is None:
             if now >= self._not_before.get(process, 0.0):
                 self._start(process)
+            return
+        if probe.retired:
+            if not probe.running() or now - probe.retired_at > RETIRE_SECONDS:
+                self._bury(process, probe)
             return
         if not probe.running():
             words = probe.exit_words()
@@ -245,9 +164,20 @@ class Supervisor:
         pause = self._next_pause(process, now)
         log.warning(f"a probe process {words}; it is started again", extra={"probe": process, "pause_seconds": pause})
 
+    def _bury(self, process: int, probe: Probe) -> None:
+        """The end of a process that was told to end; its number may be wanted again meanwhile."""
+        del self._probes[process]
+        probe.end(0.0)
+        self._pauses.pop(process, None)
+        self._not_before.pop(process, None)
+        self._gone(process)
+        if process in self.shares:
+            self._start(process)
+
     def _pass_on_boosts(self, process: int) -> None:
-        if (probe := self._probes.get(process)) is not None:
-            probe.want_boost([self._boosts[name] for name in self.shares[process] if name in self._boosts])
+        probe, share = self._probes.get(process), self.shares.get(process)
+        if probe is not None and share is not None and not probe.retired:
+            probe.want_boost([self._boosts[name] for name in share.targets if name in self._boosts])
 
     def _next_pause(self, process: int, now: float) -> float:
         pause = self._pauses.get(process, FIRST_PAUSE)
@@ -255,14 +185,12 @@ class Supervisor:
         self._not_before[process] = now + pause
         return pause
 
+    def _snapshots(self, targets: Collection[str]) -> frozenset[str]:
+        return frozenset(name for name in targets if self._wants_snapshot(name))
+
     def _start(self, process: int) -> None:
-        targets = self.shares[process]
-        assignment = Assignment(
-            process=process,
-            settings=self._settings,
-            targets=targets,
-            snapshots=frozenset(name for name in targets if self._wants_snapshot(name)),
-        )
+        targets = self.shares[process].targets
+        assignment = Assignment(process, only(self._settings, targets), targets, self._snapshots(targets))
         try:
             self._probes[process] = Probe(assignment, self._clock, self._deliver, self._up_changed)
         except (OSError, RuntimeError) as error:

@@ -5,9 +5,11 @@ A scrape does no work besides picking bytes. No answer ever holds a traceback or
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,6 +34,15 @@ MAX_BODY_BYTES = 16 * 1024
 
 LANDING_SECONDS = 1.0
 """A landing page is rendered at most this often, however many people look at it."""
+
+RELOAD = "/-/reload"
+RELOAD_SECONDS = 30.0
+"""How long a client waits for its answer; a reload takes a second or two."""
+
+NOBODY_ASKED = (
+    "anybody could reload the configuration here, for nobody is asked who he is: let web.config_file ask for passwords or "
+    "client certificates, listen on a loopback address, or send SIGHUP to the process"
+)
 
 PAGE_HEADERS = {
     "Content-Security-Policy": (
@@ -86,7 +97,8 @@ Health = Callable[[], tuple[bool, str]]
 class AppState:
     """Everything that is served comes from here. What is called is called on the server's loop: must return at once.
 
-    `targets` gives the names of the configured targets with the engine of each.
+    `targets` gives the names of the configured targets with the engine of each. `reload` has the configuration read
+    anew: whether that was done, and that or why not in words (one line or more).
     """
 
     pages: PageSource
@@ -94,10 +106,14 @@ class AppState:
     ready: Health
     landing: Callable[[], Landing]
     targets: Callable[[], Mapping[str, str]] = dict
+    reload: Callable[[], Future[tuple[bool, str]]] | None = None
 
 
-def build_app(state: AppState, security: Security) -> ASGIApp:
-    """The whole web application: GET and HEAD on seven paths, everything else refused."""
+def build_app(state: AppState, security: Security, loopback: bool = True) -> ASGIApp:
+    """The whole web application: GET and HEAD on seven paths, POST on one, everything else refused.
+
+    `loopback`: only this machine reaches it.
+    """
     view = _LandingView(state.landing)
 
     async def metrics(request: Request) -> Response:
@@ -122,6 +138,14 @@ def build_app(state: AppState, security: Security) -> ASGIApp:
     async def ready(request: Request) -> Response:
         return _health(state.ready)
 
+    async def reload(request: Request) -> Response:
+        # A page that somebody on this machine looks at could else have their browser ask for it.
+        if "origin" in request.headers:
+            return _line(403, "no web page may reload the configuration; use curl -X POST, or send SIGHUP")
+        if not (loopback or security.rules.asks_who):
+            return _line(403, NOBODY_ASKED)
+        return _line(501, "nothing can be reloaded here") if state.reload is None else await _reload(state.reload)
+
     async def landing(request: Request) -> Response:
         return Response(view.html(), media_type="text/html", headers=PAGE_HEADERS)
 
@@ -136,6 +160,7 @@ def build_app(state: AppState, security: Security) -> ASGIApp:
             Route("/sd", discovery),
             Route("/-/healthy", healthy),
             Route("/-/ready", ready),
+            Route(RELOAD, reload, methods=["POST"]),
             Route("/", landing),
             Route("/favicon.ico", favicon),
         ],
@@ -164,6 +189,15 @@ def _metrics(pages: PageSource, request: Request, part: str | None) -> Response:
     return Response(body, headers=headers)
 
 
+async def _reload(ask: Callable[[], Future[tuple[bool, str]]]) -> Response:
+    try:
+        # Shielded: others may wait for the same reload.
+        done, words = await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(ask())), RELOAD_SECONDS)
+    except TimeoutError:
+        return _line(503, "the reload is still under way; the log and /metrics will say what became of it")
+    return _line(200 if done else 500, words)
+
+
 def _health(ask: Health) -> Response:
     ok, words = ask()
     return _line(200 if ok else 503, words)
@@ -176,7 +210,8 @@ def _line(status: int, words: str, **headers: str) -> Response:
 async def _refuse(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
-    words = {404: "not found; the page at / lists what there is", 405: "only GET and HEAD are served here"}
+    only = "POST is" if request.url.path == RELOAD else "GET and HEAD are"
+    words = {404: "not found; the page at / lists what there is", 405: f"only {only} served here"}
     return _line(error.status_code, words.get(error.status_code, "refused"), **(error.headers or {}))
 
 

@@ -105,7 +105,7 @@ class WebServer:
         self._address = sock.getsockname()
         self._door = Door(room_for(settings.max_connections), settings.header_timeout)
         self._config = Config(
-            build_app(state, self._security),
+            build_app(state, self._security, self.loopback),
             http=LimitedConnection,
             ws="none",
             lifespan="off",

@@ -33,26 +33,32 @@ CHANNEL = (*STANDBY, "channel")
 CANARIES = ("TDECanaryFailing", "TDECanaryStale")
 OVERHEAD = ("TDEOverheadHighP99", "TDEOverheadHighP50", "TDEOverheadBaselineRegression", "TDEEncryptedReadsSlower")
 KEYLESS = (*CANARIES, "TDEPairInvalid", "TDEOverheadCritical", *OVERHEAD)
+STATE = (("collector", "encryption_state"),)
 LAGS = ("TDEStandbyLagHigh", "TDEStandbyLagUnknown")
 
 
 @dataclass(frozen=True)
 class Mute:
-    """While `source` fires, with these labels if any are given, `targets` that agree in the labels `equal` are silent."""
+    """While `source` fires, with these labels if any are given, `targets` that agree in the labels `equal` are silent; of
+    these only such that have the labels in `having`."""
 
     source: str
     targets: tuple[str, ...]
     equal: tuple[str, ...]
     given: tuple[tuple[str, str], ...] = ()
+    having: tuple[tuple[str, str], ...] = ()
 
     def holds(self, one: Labels, other: Labels) -> bool:
         named = one["alertname"] == self.source and other["alertname"] in self.targets
-        return named and set(self.given) <= set(one.items()) and all(one.get(n) == other.get(n) for n in self.equal)
+        fit = set(self.given) <= set(one.items()) and set(self.having) <= set(other.items())
+        return named and fit and all(one.get(n) == other.get(n) for n in self.equal)
 
 
 MUTES = (
     Mute("TDEKeystoreNotOpen", ("TDEEncryptedSideFailing", *KEYLESS), TARGET),
     Mute("TDEKeysMissing", ("TDEEncryptedSideFailing", *KEYLESS), TARGET),
+    Mute("TDEKeystoreNotOpen", ("TDECollectorFailing",), TARGET, having=STATE),
+    Mute("TDEKeysMissing", ("TDECollectorFailing",), TARGET, having=STATE),
     Mute("TDEEncryptedSideFailing", KEYLESS, PAIR),
     Mute("TDETargetDown", ("TDECanaryFailing", "TDEStandbyLagUnknown", "TDEStandbyTransportStopped"), TARGET),
     Mute("TDETargetLoginRefused", ("TDECanaryFailing", "TDEStandbyLagUnknown"), TARGET),

@@ -38,10 +38,11 @@ class Crowd:
             try:
                 while not self._stop.wait(0.01):
                     for key, _ in selector.select(0):
-                        member = members[key.data]
-                        if ended(member):
-                            selector.unregister(member)
-                            member.close()
+                        client = key.fileobj
+                        assert isinstance(client, socket.socket)
+                        if ended(client):
+                            selector.unregister(client)
+                            client.close()
                             self.thrown_out += 1
                             members[key.data] = self._join(selector, key.data)
                     for member in random.sample(members, 100):
@@ -112,10 +113,10 @@ def ticks(pid):
 def test_collectors_of_one_target_do_not_starve_each_other(daemon):
     """Each of these hangs until its deadline, every time, and wants to run again long before: all others get their turn."""
     interval = dict.fromkeys(("canary", "encryption_state", "activity", "heartbeat", "standby"), "1s")
-    common = {"engine": "fake", "operations": ["point_select"], "intervals": interval}
-    shared: dict[str, Any] = {**common, "budgets": {"time_share_ratio": 1.0}, "standbys": [{"name": "far"}]}
+    common: dict[str, Any] = {"engine": "fake", "operations": ["point_select"], "intervals": interval}
+    common |= {"budgets": {"time_share_ratio": 1.0}, "standbys": [{"name": "far"}]}
     hung = [
-        shared | {"name": call.replace("_", "-"), "faults": [{"kind": "hang", "call": call}]}
+        common | {"name": call.replace("_", "-"), "faults": [{"kind": "hang", "call": call}]}
         for call in ("run", "standbys", "heartbeat")
     ]
     exporter = daemon(

@@ -39,11 +39,11 @@ def test_locked_twins_fail_for_the_lock_and_hold_up_nothing_else(everywhere, dae
         with held(everywhere, f"LOCK TABLES {SCHEMA}.main_encrypted WRITE, {SCHEMA}.main_plain WRITE"):
             for variant in ("encrypted", "plain"):
                 exporter.until_all(BOTH, lambda page, name, variant=variant: waited(page, name, variant), variant)
-            before = {(name, other): last_success(exporter, name, other) for name in BOTH for other in OTHERS}
+            alive = {(name, other): last_success(exporter, name, other) for name in BOTH for other in OTHERS}
             for other in OTHERS:
                 exporter.until_all(
                     BOTH,
-                    lambda page, name, other=other: last_success(page, name, other) > before[name, other] + 1,
+                    lambda page, name, other=other: last_success(page, name, other) > alive[name, other] + 1,
                     f"{other} to go on beside the lock",
                 )
             assert_rhythm(exporter, "healthy", rounds=2)

@@ -5,13 +5,12 @@ postgres_exporter#921, nbari/pg_exporter#23, oracle-db-appdev-monitoring#427
 """
 
 import contextlib
-import threading
 
 import pymysql
 import pytest
 
 from tests.processes import until
-from tests.watched import BOTH, settings
+from tests.watched import BOTH, Count, settings
 
 RUNS = "tde_canary_runs_total"
 UP = "tde_target_up"
@@ -24,28 +23,6 @@ BUDGETS = {"time_share_ratio": 1.0, "sessions": SESSIONS}
 def succeeded(page, target):
     """Queries that worked."""
     return page.total(RUNS, target=target) - page.total("tde_canary_run_failures_total", target=target)
-
-
-class Count:
-    """Counts the sessions of the accounts all the while."""
-
-    def __init__(self, everywhere):
-        self._stop, self._everywhere = threading.Event(), everywhere
-        self.most = dict.fromkeys([watched.engine for watched in everywhere], 0)
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def _run(self):
-        while not self._stop.wait(0.05):
-            for watched in self._everywhere:
-                self.most[watched.engine] = max(self.most[watched.engine], len(watched.session_ids()))
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._stop.set()
-        self._thread.join(30)
 
 
 @pytest.mark.timeout(600)

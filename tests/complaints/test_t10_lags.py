@@ -29,9 +29,8 @@ STANDBYS: dict[str, tuple[dict[str, Any], float | None]] = {
 
 def test_a_page_tells_a_lag_or_that_it_is_unknown(daemon):
     standbys = [{"name": name, **said} for name, (said, _) in STANDBYS.items()]
-    intervals = {"standby": "1s", "canary": "1s"}
-    common = {"name": "db", "engine": "fake", "operations": ["point_select"]}
-    target = {**common, "standbys": standbys, "intervals": intervals}
+    target: dict[str, Any] = {"name": "db", "engine": "fake", "standbys": standbys, "operations": ["point_select"]}
+    target["intervals"] = {"standby": "1s", "canary": "1s"}
     exporter = daemon(settings(target)).start().serving()
     exporter.until(lambda: exporter.value(KNOWN, standby="twelve", kind="apply") == 1, "the standbys to be read")
     page = exporter.page()

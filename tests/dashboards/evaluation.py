@@ -87,11 +87,10 @@ def variables(
     server: Prometheus,
     span: Span,
     picked: Mapping[str, str] | None = None,
-    unknown: frozenset[str] = frozenset(),
 ) -> Chosen:
     """What each variable is at first: all where all can be chosen, else the first value; `picked` overrides.
 
-    Raises AssertionError for one without values that is not among the `unknown`, and for a picked value that is not offered.
+    Raises AssertionError for one without values, and for a picked value that is not offered.
     """
     chosen: Chosen = dict(span.built_in)
     for variable in dashboard["templating"]["list"]:
@@ -100,9 +99,6 @@ def variables(
             chosen[name] = "prometheus"
             continue
         offered = values_of(variable, server, span, chosen)
-        if not offered and name in unknown:
-            chosen[name] = ""
-            continue
         assert offered, f"{dashboard['uid']}: nothing to choose from in {name}"
         wanted = (picked or {}).get(name)
         assert wanted is None or wanted in offered, f"{dashboard['uid']}: {name} offers {offered}, not {wanted}"

@@ -117,7 +117,7 @@ def test_a_key_that_does_not_exist_is_found(fault: Callable[[dict[str, Any]], No
     assert round_trip(broken)
 
 
-STANDARD = {"unit", "decimals", "min", "max", "mappings", "thresholds", "links", "color", "displayName"}
+STANDARD = {"unit", "decimals", "min", "max", "mappings", "thresholds", "links", "color", "displayName", "noValue"}
 CUSTOM: dict[str, Any] = {
     "timeseries": timeseries.FieldConfig,
     "state-timeline": statetimeline.FieldConfig,

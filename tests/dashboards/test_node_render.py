@@ -1,4 +1,4 @@
-"""Grafana's own front-end code draws the dashboards without an error, with data in every panel, in their width."""
+"""Grafana's own front-end code draws the dashboards without an error, with data in every panel, and nothing is cut."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_panel_has_data_or_it_is_known_why_not(drawn: list[Drawn]) -> None
     assert {place for place in empty if place[1] not in MAY_BE_EMPTY.get(place[0], {})} == set()
 
 
-def test_no_table_must_be_scrolled_sideways(drawn: list[Drawn]) -> None:
+def test_no_table_text_or_title_is_cut(drawn: list[Drawn]) -> None:
     assert {f"{one['dashboard']} {one['look']}": one["cut"] for one in drawn if one["cut"]} == {}
 
 

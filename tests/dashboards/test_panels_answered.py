@@ -39,8 +39,8 @@ ELSEWHERE = "its host cannot be seen"
 
 MAY_BE_EMPTY: dict[str, dict[str, str]] = {
     "orders": {"69C": NOT_PENDING, "73I": NO_DELAY},
-    "billing": {"24C": NO_BREACH, "68A": NOTHING_MOVES, "69C": NOT_PENDING, "73I": NO_DELAY},
-    "edge": {"24C": NO_BREACH, "68A": NOTHING_MOVES, "69C": NOT_PENDING},
+    "billing": {"20D": NO_BREACH, "24C": NO_BREACH, "68A": NOTHING_MOVES, "69C": NOT_PENDING, "73I": NO_DELAY},
+    "edge": {"20D": NO_BREACH, "24C": NO_BREACH, "68A": NOTHING_MOVES, "69C": NOT_PENDING},
     "archive": {
         "14A": NO_STANDBY,
         "14B": NO_STANDBY,
@@ -49,6 +49,7 @@ MAY_BE_EMPTY: dict[str, dict[str, str]] = {
         "72B": NO_STANDBY,
         **{f"73{letter}": NO_STANDBY for letter in "ABCDEFGHIJ"},
         "24A": CERTIFYING,
+        "20D": NO_BREACH,
         "24C": NO_BREACH,
         **{f"{panel}{letter}": CERTIFYING for panel in (30, 32) for letter in "ABC"},
         **{f"{panel}{letter}": CERTIFYING for panel in (31, 45) for letter in "AB"},
@@ -133,13 +134,21 @@ def test_values_fit_their_units(answered: dict[str, list[Answer]], name: str) ->
     assert odd == []
 
 
+def mappings_of(answer: Answer) -> list[dict[str, Any]]:
+    """Those of the panel, or of the style of this query."""
+    found: list[dict[str, Any]] = answer.panel["fieldConfig"]["defaults"]["mappings"]
+    for style in answer.panel["fieldConfig"]["overrides"]:
+        if style["matcher"]["options"] == answer.target["legendFormat"]:
+            found = next((each["value"] for each in style["properties"] if each["id"] == "mappings"), found)
+    return found
+
+
 @pytest.mark.parametrize("name", CHOICES)
 def test_each_code_has_its_word(answered: dict[str, list[Answer]], name: str) -> None:
     unknown = []
     for answer in answered[name]:
-        mappings = answer.panel["fieldConfig"]["defaults"]["mappings"]
-        # The second number in the panel about standbys is a lag.
-        if mappings and answer.target["legendFormat"] != "lag":
+        mappings = mappings_of(answer)
+        if mappings:
             words = {float(code) for code in mappings[0]["options"]}
             unknown += [answer.place for value in answer.values if value not in words]
     assert unknown == []
@@ -148,7 +157,7 @@ def test_each_code_has_its_word(answered: dict[str, list[Answer]], name: str) ->
 def test_the_words_are_those_of_the_history(answered: dict[str, list[Answer]]) -> None:
     def word(name: str, panel: int) -> str:
         answer = next(each for each in answered[name] if each.panel["id"] == panel)
-        options = answer.panel["fieldConfig"]["defaults"]["mappings"][0]["options"]
+        options = mappings_of(answer)[0]["options"]
         text: str = options[f"{answer.values[0]:g}"]["text"]
         return text
 
@@ -188,7 +197,12 @@ def test_operations_are_offered_with_the_worst_verdict_first(history: Stage) -> 
     dashboard = DASHBOARDS["tde-target"]
     for target, operation in (("orders", "range_select"), ("billing", "point_select"), ("edge", "insert_batch")):
         chosen = variables(dashboard, history.server, history.span, {"target": target})
-        assert (chosen["pair"], chosen["operation"]) == ("main", operation)
+        assert (chosen["pair"], chosen["operation"], chosen["percentile"]) == ("main", operation, "99")
+
+
+def test_an_operation_without_p99_is_shown_at_p50(history: Stage) -> None:
+    picked = {"target": "orders", "operation": "full_scan"}
+    assert variables(DASHBOARDS["tde-target"], history.server, history.span, picked)["percentile"] == "50"
 
 
 def test_every_kind_of_event_is_marked_at_its_time(history: Stage) -> None:

@@ -61,7 +61,7 @@ def test_exchanged_files_are_noticed_and_attribution_follows_the_data(daemon, sm
 
 def test_a_plain_file_in_place_of_the_encrypted_twin_makes_the_pair_invalid(daemon, small):
     exporter = daemon(small()).start().ready()
-    exporter.until(lambda: exporter.total("tde_overhead_samples") >= 4, "samples")
+    exporter.until(lambda: exporter.total("tde_overhead_samples", window="1h") >= 4, "samples")
     files = exporter.directory / "state" / "targets" / "embedded"
     shutil.copy(files / "phonebook.plain.db", files / "copy")
     (files / "copy").rename(files / "phonebook.encrypted.db")
@@ -90,8 +90,10 @@ def test_a_missing_key_is_a_keystore_failure_and_not_a_new_key(daemon, small):
 
 def test_observations_survive_a_restart(daemon, small):
     exporter = daemon(small()).start().ready()
-    exporter.until(lambda: exporter.total("tde_overhead_samples", operation="full_scan_cold") >= 8, "samples")
-    before = exporter.total("tde_overhead_samples", operation="full_scan_cold")
+    exporter.until(
+        lambda: exporter.total("tde_overhead_samples", operation="full_scan_cold", window="1h") >= 8, "samples"
+    )
+    before = exporter.total("tde_overhead_samples", operation="full_scan_cold", window="1h")
     exporter.stop()
 
     exporter.start().ready()
@@ -99,7 +101,7 @@ def test_observations_survive_a_restart(daemon, small):
     found = []
 
     def samples():
-        found.append(exporter.total("tde_overhead_samples", operation="full_scan_cold"))
+        found.append(exporter.total("tde_overhead_samples", operation="full_scan_cold", window="1h"))
         return found[-1]
 
     exporter.until(samples, "samples")

@@ -36,7 +36,7 @@ def test_from_nothing_to_a_measurement_and_back(watched, daemon):
     assert "Pair main is valid." in checked.stdout
 
     exporter = daemon(settings(watched.target())).start().ready()
-    exporter.until(lambda: exporter.total("tde_overhead_samples") >= 40, "samples")
+    exporter.until(lambda: exporter.total("tde_overhead_samples", window="1h") >= 40, "samples")
     assert exporter.value("tde_target_up") == 1
     assert exporter.value("tde_pair_valid", pair="main") == 1
     assert exporter.value("tde_keystore_state", state="open") == 1
@@ -80,7 +80,7 @@ def assert_flips_in_two_intervals(exporter, watched):
     assert "neither is encrypted" in exporter.get("/").text
     watched.encrypt()
     exporter.until(lambda: exporter.value("tde_pair_valid") == 1, "a valid pair")
-    exporter.until(lambda: exporter.total("tde_overhead_samples"), "samples of the new twin")
+    exporter.until(lambda: exporter.total("tde_overhead_samples", window="1h"), "samples of the new twin")
 
 
 def is_state(labels):

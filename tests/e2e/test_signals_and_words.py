@@ -1,7 +1,10 @@
 """Signals at awkward moments, and what the log says of healthy and of ailing targets."""
 
 import signal
+import threading
 import time
+
+from exporter.cli import END_SIGNALS, end_on_signals
 
 
 def scripted(name, **more):
@@ -22,6 +25,21 @@ def test_a_signal_during_the_start_and_others_after_it_end_it_in_order(daemon, s
 
     assert exporter.process.returncode == 0, exporter.words()
     assert "Traceback" not in exporter.words()
+
+
+def test_a_signal_is_heard_even_while_the_main_thread_is_hearing_another():
+    stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in END_SIGNALS}
+    end_on_signals(stop)
+    try:
+        # As in `timeout`, or a terminal that closes: the second comes in the midst of what the first one does.
+        with vars(stop)["_cond"]:
+            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(signal.SIGINT)
+        assert stop.wait(20.0)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def test_a_healthy_target_is_not_mentioned_and_an_ailing_one_once(daemon):

@@ -10,7 +10,7 @@ SCAN = {"operation": "full_scan_cold"}
 
 def test_a_breach_outlives_two_kills_and_a_target_that_is_gone(daemon, small):
     exporter = daemon(small(operations=["full_scan_cold"])).start().ready()
-    exporter.until(lambda: exporter.total("tde_overhead_samples", **SCAN) >= 4, "samples")
+    exporter.until(lambda: exporter.total("tde_overhead_samples", **SCAN, window="1h") >= 4, "samples")
     page = exporter.page()
     state = {
         dict(labels)["state"]: value
@@ -36,7 +36,7 @@ def test_a_breach_outlives_two_kills_and_a_target_that_is_gone(daemon, small):
         # Before anything was measured, and while it is.
         exporter.until(lambda: exporter.value("tde_overhead_breach", **detector) == 1, "the breach")
         exporter.ready()
-        exporter.until(lambda: exporter.total("tde_overhead_samples", **SCAN), "samples")
+        exporter.until(lambda: exporter.total("tde_overhead_samples", **SCAN, window="1h"), "samples")
         exporter.until(lambda: exporter.value("tde_overhead_state", state="over_budget", **SCAN) == 1, "its word")
         assert exporter.value("tde_overhead_breach", **detector) == 1
         assert exporter.value("tde_overhead_onset_timestamp_seconds", **detector) == since - 600.0
@@ -66,4 +66,4 @@ def exceed(history) -> float:
         state["verdict"]["breaches"] = [[50, "plain", 1.2, newest]]
         state["dates"] = [[50, "plain", 1.2, newest - 600.0, 300.0]]
         file.execute("UPDATE states SET body = ? WHERE name = 'overhead'", (json.dumps(state).encode(),))
-    return newest
+    return float(newest)

@@ -112,6 +112,17 @@ def test_a_pair_of_plain_twins_certifies():
     assert facts.attribution == {Variant.ENCRYPTED: Slot.A, Variant.PLAIN: Slot.B}
 
 
+def test_errors_come_at_each_so_many_calls():
+    session, pair, _ = opened(faults=(Fault(kind="error", first=2, last=8, every=3),))
+    failed = []
+    for number in range(1, 12):
+        try:
+            session.run(pair, Slot.A, Operation.POINT_SELECT, 1, 1.0)
+        except TargetError:
+            failed.append(number)
+    assert failed == [2, 5, 8]
+
+
 def test_errors_come_from_the_first_to_the_last_call_of_their_kind():
     fault = Fault(kind="error", slot=Slot.A, reason=Reason.KEYSTORE, first=3, last=4)
     session, pair, _ = opened(faults=(fault,))

@@ -165,7 +165,12 @@ def test_targets_can_be_assigned_before_they_are_heard_of(stage: Stage) -> None:
     stage.ledger.assign(3, ["embedded"])
     assert stage.value("tde_exporter_probe_process_up", process="3") == 0
 
+    assert stage.value("tde_target_up") is None
+
+    stage.process = 3
     stage.ledger.process_up(3, True)
+    assert stage.value("tde_target_up") is None, "nobody has tried it yet"
+    stage.say(TargetFailed("embedded", Reason.CONNECT, "refused", connecting=True))
     assert stage.value("tde_target_up") == 0
     stage.ledger.process_up(3, False)
     assert stage.value("tde_target_up") is None

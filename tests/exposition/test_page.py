@@ -286,7 +286,7 @@ def test_a_rendering_that_takes_long_is_not_followed_by_a_pause_in_which_the_pag
     def slowly() -> View:
         clock.advance(60.0)
         views.release()
-        return stage.view()
+        return stage.ledger.view()
 
     renderer = Renderer(slowly, clock, 10_000, stale_after=1.5)
     renderer.start()

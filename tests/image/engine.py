@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parents[2]
 BASE = "python:3.13-slim-trixie"
 
 
-def tool(name: str) -> Path:
+def tool(name: str, *arguments: str) -> Path:
     """What a script of tools/ fetches or makes; it says itself what is missing."""
-    made = subprocess.run([str(ROOT / "tools" / name)], stdout=subprocess.PIPE, text=True, check=True)
+    made = subprocess.run([str(ROOT / "tools" / name), *arguments], stdout=subprocess.PIPE, text=True, check=True)
     return Path(made.stdout.strip())
 
 
@@ -41,6 +41,7 @@ class Engine:
             **os.environ,
             "PATH": f"{usr}/sbin:{usr}/bin:{os.environ['PATH']}",
             "LD_LIBRARY_PATH": f"{usr}/lib/x86_64-linux-gnu",
+            "XTABLES_LIBDIR": f"{usr}/lib/x86_64-linux-gnu/xtables",
             "DOCKER_CONFIG": str(self._programs / "client"),
             "DOCKER_HOST": self._socket,
         }

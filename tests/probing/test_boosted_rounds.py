@@ -16,7 +16,7 @@ from exporter.engines.sqlite.settings import Pair
 from exporter.engines.sqlite.settings import Target as Embedded
 from exporter.probing.boost import HOST_BUSY, HOUR_FULL
 from exporter.probing.lane import Lane
-from exporter.probing.messages import CANARY, BoostedNow, BudgetsUsed, CollectorDone, TickDone
+from exporter.probing.messages import CANARY, BoostedNow, BudgetsUsed, CollectorDone, TickDone, ToParent
 from exporter.probing.rounds import Rounds
 from exporter.probing.turnstile import Turnstile
 from tests import processes
@@ -51,7 +51,8 @@ class Orders:
     """The rounds of one target, ten seconds from one to the next on the clock of the test."""
 
     def __init__(self, folder, target):
-        self.clock, self.messages = FakeClock(), []
+        self.clock = FakeClock()
+        self.messages: list[ToParent] = []
         self.target = target.resolved(folder)
         settings = Settings(state_directory=folder, targets=(self.target,))
         engine = SlowEngine(self.target, self.clock) if isinstance(target, Scripted) else None
@@ -217,7 +218,8 @@ def test_what_a_thinned_operation_gets_is_told_without_flicker(orders):
 
 
 def test_a_lane_that_gave_a_call_up_says_that_nothing_is_boosted_meanwhile(tmp_path):
-    clock, messages = FakeClock(), []
+    clock = FakeClock()
+    messages: list[ToParent] = []
     wedge = Fault(kind="wedge", call="run", first=1000)
     target = Scripted(name="orders", real_time=False, faults=(wedge,), intervals=IntervalSettings(canary=1.0))
     settings = Settings(state_directory=tmp_path, targets=(target,))

@@ -87,17 +87,17 @@ def test_a_call_that_never_ends_is_said_like_any_other_failure(tried):
     assert done.seconds > 5.0
 
 
-def told(tried, runs):
-    return len(tried.of(CollectorDone)) == runs
-
-
 def test_an_error_that_nobody_foresaw_is_said_like_any_other_failure_and_logged_once_a_minute(tried, caplog):
     orders = tried(Scripted(name="orders", real_time=False, faults=(Fault(kind="defect", call="open"),)))
     orders.lane.start()
+
+    def told(times: int) -> bool:
+        return len(orders.of(CollectorDone)) == times
+
     until(lambda: orders.of(CollectorDone), "the defect")
     for runs in range(2, 5):
         orders.lane.offer(ENCRYPTION_STATE)
-        until(partial(told, orders, runs), "the next one")
+        until(partial(told, runs), "the next one")
     said = orders.of(CollectorDone)
     assert {(done.collector, done.reason) for done in said} == {(ENCRYPTION_STATE, Reason.QUERY)}
     assert all("ZeroDivisionError" in done.words for done in said)

@@ -180,7 +180,7 @@ def test_versions_and_suites_are_kept_to(secured, certificates: Certificates) ->
         client_context(certificates.ca).wrap_socket(sock, server_hostname="localhost") as secure,
     ):
         assert secure.version() == "TLSv1.2"
-        assert secure.cipher()[0] == "ECDHE-ECDSA-AES256-GCM-SHA384"
+        assert (secure.cipher() or ("none",))[0] == "ECDHE-ECDSA-AES256-GCM-SHA384"
     modern = client_context(certificates.ca)
     modern.minimum_version = ssl.TLSVersion.TLSv1_3
     with pytest.raises(ssl.SSLError):
@@ -242,7 +242,7 @@ def test_a_key_with_a_passphrase_is_refused_and_nobody_is_asked(tmp_path: Path, 
     openssl = shutil.which("openssl")
     assert openssl, "openssl is needed for this test"
     command = [openssl, "pkey", "-in", certificates.server.key, "-aes256", "-passout", "pass:secret", "-out", locked]
-    subprocess.run(command, check=True, capture_output=True)
+    subprocess.run(list(map(str, command)), check=True, capture_output=True)
     file = tmp_path / "web.yaml"
     file.write_text(tls_section(Pair(certificates.server.cert, locked)))
     with pytest.raises(ConfigErrors, match="protected by a passphrase"):

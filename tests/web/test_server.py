@@ -137,6 +137,9 @@ def test_a_server_that_was_never_started_stops_and_frees_its_port() -> None:
         def current(self) -> None:
             return None
 
+        def part(self, target: str) -> None:
+            return None
+
         def fresh(self) -> bool:
             return False
 

@@ -74,14 +74,20 @@ async function settled(page) {
   }
 }
 
-/** What does not fit into its place: tables that must be scrolled sideways, numbers and legends that are cut. */
-const cut = () =>
-  [...document.querySelectorAll('[role="grid"]')]
-    .filter((grid) => grid.scrollWidth > grid.clientWidth + 2)
-    .map((grid) => {
-      const title = grid.closest('section')?.querySelector('h2,h6')?.textContent;
-      return `table ${JSON.stringify(title)} is ${grid.scrollWidth - grid.clientWidth} px too wide`;
-    });
+/** What does not fit into its place: tables that must be scrolled sideways, texts of cells and titles that end in dots. */
+const cut = () => {
+  const wide = (one) => one.scrollWidth > one.clientWidth + 1;
+  const titleOf = (one) => JSON.stringify(one.closest('section')?.querySelector('h2,h6')?.textContent);
+  const cells = [...document.querySelectorAll('[role="gridcell"],[role="columnheader"]')];
+  const clipped = cells.filter((cell) => wide(cell) || [...cell.querySelectorAll('*')].some(wide));
+  return [
+    ...[...document.querySelectorAll('[role="grid"]')]
+      .filter(wide)
+      .map((grid) => `table ${titleOf(grid)} is ${grid.scrollWidth - grid.clientWidth} px too wide`),
+    ...clipped.map((cell) => `table ${titleOf(cell)}: ${JSON.stringify(cell.textContent)}`),
+    ...[...document.querySelectorAll('section h2, section h6')].filter(wide).map((one) => `title ${titleOf(one)}`),
+  ];
+};
 
 async function draw(browser, base, uid, model, look) {
   const [width, theme, vision] = look.split('-');
@@ -96,14 +102,16 @@ async function draw(browser, base, uid, model, look) {
   });
   if (vision) await page.emulateVisionDeficiency(vision);
   const bottom = Math.max(...model.panels.map(({ gridPos }) => gridPos.y + gridPos.h));
-  // A row of Grafana's grid is 30 pixels and a gap of 8; above it are the title and the controls.
-  const height = 38 * bottom + 160;
+  // A row of Grafana's grid is 30 pixels and a gap of 8; above it are the title and the controls, in lines that depend
+  // on the width.
+  const height = 38 * bottom + 300;
   await page.setViewport({ width: Number(width), height });
   await page.goto(addressOf(base, uid, model, theme), { waitUntil: 'load' });
   const state = await settled(page);
   const file = path.join(given.out, `${uid}-${look}.png`);
+  const lowest = await page.evaluate(() => Math.max(...[...document.querySelectorAll('section')].map((one) => one.getBoundingClientRect().bottom)));
   const [top, end] = (given.part ?? `0-${height}`).split('-').map(Number);
-  const clip = { x: 0, y: top, width: Number(width), height: Math.min(end, height) - top };
+  const clip = { x: 0, y: top, width: Number(width), height: Math.min(end, Math.ceil(lowest) + 16) - top };
   await page.screenshot({ path: file, clip, captureBeyondViewport: false });
   const tooWide = await page.evaluate(cut);
   await page.close();
@@ -144,7 +152,11 @@ try {
   fs.mkdirSync(given.out, { recursive: true });
   for (const [uid, { model }] of models) {
     for (const look of given.look) {
-      const drawn = await draw(browser, server.url, uid, model, look);
+      let drawn = await draw(browser, server.url, uid, model, look);
+      // A browser drops its requests when an interface of the machine comes or goes, as those of containers do.
+      for (let again = 0; again < 3 && drawn.errors.some((line) => line.includes('ERR_NETWORK_CHANGED')); again += 1) {
+        drawn = await draw(browser, server.url, uid, model, look);
+      }
       report.push(drawn);
       console.log(`${drawn.file}: ${drawn.panels.length} panels, ${drawn.queries} queries`);
       for (const line of drawn.errors) console.log(`  error: ${line}`);

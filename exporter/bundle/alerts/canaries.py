@@ -5,7 +5,7 @@ from __future__ import annotations
 from exporter.bundle.alerts.asking import OPERATION, PERCENT, SECONDS, asked
 from exporter.bundle.alerts.rules import Alert, Group, Record, Severity
 from exporter.bundle.alerts.thresholds import Thresholds
-from exporter.bundle.alerts.vectors import DROPPED, OF_TARGET, newest
+from exporter.bundle.alerts.vectors import DROPPED, OF_PAIR, OF_TARGET, newest
 
 FAILURES = "target_pair_operation_variant:tde_canary_failures:ratio_rate1h"
 RUNS = "target_pair_operation_variant:tde_canary_runs:increase1h"
@@ -94,6 +94,8 @@ def _silent(v: Thresholds) -> tuple[Alert, ...]:
             {FAILURES} > {v.canary_failure_ratio:.15g}
             and ignoring (reason)
             sum without ({DROPPED}, reason) (increase(tde_canary_run_failures_total[{v.span(3600)}])) >= {_FEWEST_FAILURES}
+            unless on ({OF_PAIR})
+            max without ({DROPPED}) (max_over_time(tde_canary_encrypted_failing[{v.span(3600)}])) == 1
             """,
             f"{PERCENT} of the canaries fail on the {_SIDE}",
             f"Within an hour {PERCENT} of the queries on the {_SIDE}, failed; users of that database may see the same errors. The label "

@@ -10,6 +10,8 @@ from exporter.bundle.alerts.vectors import OF_TARGET, newest
 _KEYSTORE = ("job", "target", "keystore")
 _NAMED = "keystore {{ $labels.keystore }} of {{ $labels.target }}"
 _DAY = 86400
+_KEEP = 600
+"""Longer than what a lost key brings with it is kept firing: else that would be heard of when all is well again."""
 
 
 def groups(v: Thresholds) -> tuple[Group, ...]:
@@ -39,7 +41,7 @@ def _state(v: Thresholds) -> tuple[Alert, ...]:
             "not be after the next restart of the database. Do not restart the database and drop nothing: bring the key file, "
             "wallet or key server back first, or open the keystore.",
             wait=v.keystore_for,
-            keep=300,
+            keep=_KEEP,
         ),
         Alert(
             "TDEKeystoreDegraded",
@@ -90,7 +92,7 @@ def _keys() -> tuple[Alert, ...]:
             "{{ $labels.keystore }}: those objects cannot be read, at the latest after a restart of the database. Do not restart it and "
             "drop nothing, whatever the database advises: the data is intact, so bring the keys back from a backup of the keystore.",
             wait=120,
-            keep=300,
+            keep=_KEEP,
         ),
     )
 

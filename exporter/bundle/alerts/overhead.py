@@ -47,7 +47,7 @@ def _against_the_twin(v: Thresholds) -> tuple[Alert, ...]:
             "queries may not feel it; reads from storage, which are decrypted, do. Look at the target's dashboard when it began, and "
             "compare with changes of load, cache size and storage at that time.",
             keep=RESTART,
-            shows=OPERATION,
+            shows=(*OPERATION, "percentile"),
         ),
         Alert(
             "TDEOverheadHighP50",
@@ -59,20 +59,20 @@ def _against_the_twin(v: Thresholds) -> tuple[Alert, ...]:
             "concerns all users of encrypted data, and its CPU as well. Look at tde_overhead_cpu_ratio and tde_host_aes_acceleration "
             "first: processors without AES instructions, or lost ones after a move, are the usual cause.",
             keep=RESTART,
-            shows=OPERATION,
+            shows=(*OPERATION, "percentile"),
         ),
         Alert(
             "TDEOverheadCritical",
             Severity.CRITICAL,
             "overhead",
             _breach("plain", v.overhead_ratio_critical),
-            f"Encrypted reads take more than {v.overhead_ratio_critical:.15g} times as long as plain ones: {_WHERE}",
+            f"Encrypted queries take more than {v.overhead_ratio_critical:.15g} times as long as plain ones: {_WHERE}",
             '{{ if eq $labels.percentile "50" }}Typical queries{{ else }}The slowest 1 % of queries{{ end }} of '
             f"{_WHERE}, take more than {v.overhead_ratio_critical:.15g} times as long as on the plain twin: {now}. Encryption "
             "itself hardly ever costs that much: suspect the key server or keystore, AES instructions lost after a move to "
             "another host, or storage under the encrypted files. Look at the keystore's state and the host's CPU first.",
             keep=RESTART,
-            shows=OPERATION,
+            shows=(*OPERATION, "percentile"),
         ),
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from exporter.bundle.alerts.thresholds import Thresholds
+from exporter.bundle.anchors import PANELS
 
 RESTART = 900.0
 """Seconds that an alert is kept: a restart of the exporter must not end it and begin it again."""
@@ -99,12 +100,13 @@ def _alert(rule: Alert, values: Thresholds) -> list[str]:
 
 
 def _annotations(rule: Alert, values: Thresholds) -> Mapping[str, str]:
-    asked = "&".join(f"var-{label}={{{{ $labels.{label} | urlquery }}}}" for label in rule.shows)
+    asked = [f"var-{label}={{{{ $labels.{label} | urlquery }}}}" for label in rule.shows]
+    asked.append(f"viewPanel={PANELS[rule.name]}")
     return {
         "summary": rule.summary,
         "description": rule.description,
         "runbook_url": f"{values.runbook_base.rstrip('/')}/{rule.name}.md",
-        "dashboard_url": f"{values.dashboard_base.rstrip('/')}/d/{rule.board}" + (f"?{asked}" if asked else ""),
+        "dashboard_url": f"{values.dashboard_base.rstrip('/')}/d/{rule.board}?{'&'.join(asked)}",
     }
 
 

@@ -114,6 +114,19 @@ def _troubles(v: Thresholds) -> tuple[Alert, ...]:
             shows=_INSTANCE,
         ),
         Alert(
+            "TDEExporterConfigReloadFailed",
+            Severity.WARNING,
+            "exporter",
+            "tde_exporter_config_last_reload_successful == 0",
+            "The TDE exporter {{ $labels.instance }} refused its new configuration",
+            "The configuration was changed and could not be taken up, so {{ $labels.instance }} goes on with the one before, and "
+            "a restart now would fail. `tde-exporter check` and the exporter's log name the line; mend it and reload.",
+            wait=600,
+            keep=120,
+            board=Board.EXPORTER,
+            shows=_INSTANCE,
+        ),
+        Alert(
             "TDESeriesRefused",
             Severity.WARNING,
             "exporter",

@@ -8,11 +8,11 @@ from exporter.bundle.dashboards.board import Board, Place, Row, asked, chosen
 from exporter.bundle.dashboards.enablement_around import BEFORE, DATABASE
 from exporter.bundle.dashboards.limits import BUDGET
 from exporter.bundle.dashboards.palette import BLUE, DASHED, GREY, ORANGE, VERDICTS, steps
-from exporter.bundle.dashboards.panels import LAST, Column, Panel, Query, Style, band, stat, table, timeseries
+from exporter.bundle.dashboards.panels import LAST, Panel, Query, Style, band, stat, timeseries
 from exporter.bundle.dashboards.queries import JOB, OPERATION, PAIR, TARGET, event_marks, verdict
+from exporter.bundle.dashboards.tables import Column, table
 
 _SELECTED = f'{OPERATION},percentile="$percentile",window="1h"'
-
 
 KINDS = ("enablement", "rekey", "algorithm_change", "keystore_migration", "upgrade", "switchover", "restart", "other")
 
@@ -50,6 +50,7 @@ def _all_operations() -> Panel:
             Column("Value #H", "Verdict", 160, "none", words=VERDICTS),
         ],
         order=("Adjusted", True),
+        none="no baseline of this event, or nothing is measured yet",
     )
 
 
@@ -143,7 +144,6 @@ ANSWER = Row(
         ),
     ),
 )
-
 
 COMPARED = Row(
     2,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from exporter.bundle.dashboards.board import Place, Row
 from exporter.bundle.dashboards.limits import CPU, THRESHOLD
 from exporter.bundle.dashboards.palette import BLUE, DASHED, GREY, OBJECTS, ORANGE, PURPLE
-from exporter.bundle.dashboards.panels import LAST, Column, Panel, Query, Style, table, timeseries
+from exporter.bundle.dashboards.panels import LAST, Panel, Query, Style, timeseries
 from exporter.bundle.dashboards.queries import OPERATION, RATE, TARGET, lag, read_latency, share
+from exporter.bundle.dashboards.tables import Column, table
 
 _SELECTED = f'{OPERATION},percentile="$percentile",window="1h"'
-
 
 _EARLIER = Style("/before$/", properties={"lineStyle": DASHED, "lineWidth": 1})
 
@@ -48,17 +48,15 @@ def _before_after() -> Panel:
         ],
         across=12,
         order=("What", False),
+        none="nothing is known of these spans",
     )
 
 
 _LATENCY = f'tde_canary_latency_seconds{{{_SELECTED},variant="encrypted"}}'
 
-
 _PLAIN = f'tde_canary_latency_seconds{{{_SELECTED},variant="plain"}}'
 
-
 _CPU = f"tde_host_cpu_utilization_ratio{{{TARGET}}}"
-
 
 BEFORE = Row(
     3,
@@ -118,9 +116,7 @@ BEFORE = Row(
     ),
 )
 
-
 _DETECTOR = f'{OPERATION},percentile="$percentile",threshold="{THRESHOLD}"'
-
 
 DATABASE = Row(
     4,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from exporter.bundle.dashboards.board import Board, Place, Row, asked
-from exporter.bundle.dashboards.limits import BUDGET, CPU, KEY_DAYS, KEY_DAYS_SOON, LAG_SECONDS
+from exporter.bundle.dashboards.fleet_trends import CHOSEN, P99, TRENDS
+from exporter.bundle.dashboards.limits import CPU, KEY_DAYS, KEY_DAYS_SOON
 from exporter.bundle.dashboards.palette import (
     BAD,
     BLUE,
@@ -17,29 +18,13 @@ from exporter.bundle.dashboards.palette import (
     quiet,
     steps,
 )
-from exporter.bundle.dashboards.panels import LAST, Column, Query, Style, stat, table, timeseries
+from exporter.bundle.dashboards.panels import Query, stat
 from exporter.bundle.dashboards.queries import JOB, STANDBYS, coverage, event_marks, keystore, lag, standbys, verdict
-
-_CHOSEN = 'job=~"$job",engine=~"$engine",target=~"$target"'
-
-
-_P99 = f'{_CHOSEN},percentile="99",window="1h"'
-
+from exporter.bundle.dashboards.tables import Column, table
 
 _COUNT = steps(BLUE, (1, VERMILION))
 
-
-_SHADES = {
-    "no_data": {"fillOpacity": 75},
-    "held": {"fillOpacity": 60},
-    "blind": {"fillOpacity": 45},
-    "warming": {"fillOpacity": 30},
-    "certifying": {"fillOpacity": 15},
-}
-
-
 _FIRING = 'ALERTS{alertname=~"TDE.+",alertstate="firing",severity!="none"}'
-
 
 STATUS = Row(
     1,
@@ -56,7 +41,7 @@ STATUS = Row(
                 " health.",
                 [
                     Query(
-                        f"sum(max by (job, target) (tde_target_up{{{_CHOSEN}}})) / count(max by (job, target) (tde_target_up{{{_CHOSEN}}}))",
+                        f"sum(max by (job, target) (tde_target_up{{{CHOSEN}}})) / count(max by (job, target) (tde_target_up{{{CHOSEN}}}))",
                         "reachable",
                     )
                 ],
@@ -74,7 +59,7 @@ STATUS = Row(
                 "Over budget",
                 "Databases of which some operation costs more than the budget of 20 % by sequential evidence.",
                 "Each of them has an alert. 0 does not say that all are within budget: some may be undecided or blind.",
-                [Query(f"sum(max by (job, target) (tde_overhead_breach{{{_CHOSEN}}}))", "over budget")],
+                [Query(f"sum(max by (job, target) (tde_overhead_breach{{{CHOSEN}}}))", "over budget")],
                 "none",
                 decimals=0,
                 none="nothing judged yet",
@@ -91,7 +76,7 @@ STATUS = Row(
                 "Must be 0: behind a keystore that is not open lies data that cannot be read, at the latest after a restart.",
                 [
                     Query(
-                        f'sum(max by (job, target, keystore) (tde_keystore_state{{{_CHOSEN},state="open"}}) == bool 0)',
+                        f'sum(max by (job, target, keystore) (tde_keystore_state{{{CHOSEN},state="open"}}) == bool 0)',
                         "not open",
                     )
                 ],
@@ -109,7 +94,7 @@ STATUS = Row(
                 "Encrypted objects",
                 "Encrypted objects as a share of all objects in the inventories, those of unknown state included.",
                 "It should only grow. Plain twins of the canaries count as plain.",
-                [Query(coverage(_CHOSEN), "encrypted")],
+                [Query(coverage(CHOSEN), "encrypted")],
                 "percentunit",
                 decimals=1,
                 none="no inventory",
@@ -124,7 +109,7 @@ STATUS = Row(
                 "Oldest master key",
                 "Days since the oldest active master key of all databases was activated.",
                 "Orange from 330 days, vermilion from 365: time to rotate, if your policy is a year.",
-                [Query(f"(time() - min(tde_master_key_activation_timestamp_seconds{{{_CHOSEN}}})) / 86400", "age")],
+                [Query(f"(time() - min(tde_master_key_activation_timestamp_seconds{{{CHOSEN}}})) / 86400", "age")],
                 "suffix: d",
                 decimals=0,
                 none="not known",
@@ -149,30 +134,26 @@ STATUS = Row(
     ),
 )
 
-
 _KEY = "target, engine"
 
-
 _QUERIES = [
-    f"max by ({_KEY}) (tde_target_up{{{_CHOSEN}}})",
-    verdict(_CHOSEN, _KEY),
-    f"max by ({_KEY}) (tde_overhead_ratio{{{_P99}}}) - 1",
-    f"max by ({_KEY}) (tde_overhead_ratio_lower{{{_P99}}}) - 1",
-    keystore(_CHOSEN, _KEY),
-    coverage(_CHOSEN, _KEY),
-    standbys(_CHOSEN, _KEY),
-    f"max by ({_KEY}) {lag(_CHOSEN)}",
-    f"max by ({_KEY}) (tde_host_cpu_utilization_ratio{{{_CHOSEN}}})",
-    f"max by ({_KEY}) (tde_encryption_cpu_cores_estimate{{{_CHOSEN}}})",
-    f"(time() - min by ({_KEY}) (tde_master_key_activation_timestamp_seconds{{{_CHOSEN}}})) / 86400",
+    f"max by ({_KEY}) (tde_target_up{{{CHOSEN}}})",
+    verdict(CHOSEN, _KEY),
+    f"max by ({_KEY}) (tde_overhead_ratio{{{P99}}}) - 1",
+    f"max by ({_KEY}) (tde_overhead_ratio_lower{{{P99}}}) - 1",
+    keystore(CHOSEN, _KEY),
+    coverage(CHOSEN, _KEY),
+    standbys(CHOSEN, _KEY),
+    f"max by ({_KEY}) {lag(CHOSEN)}",
+    f"max by ({_KEY}) (tde_host_cpu_utilization_ratio{{{CHOSEN}}})",
+    f"max by ({_KEY}) (tde_encryption_cpu_cores_estimate{{{CHOSEN}}})",
+    f"(time() - min by ({_KEY}) (tde_master_key_activation_timestamp_seconds{{{CHOSEN}}})) / 86400",
 ]
-
 
 _LINK = (
     "Open target detail",
     "/d/tde-target?${job:queryparam}&var-target=${__value.raw}&${__url_time_range}",
 )
-
 
 _COLUMNS = [
     Column("target", "Target", 110, link=_LINK),
@@ -197,7 +178,6 @@ _COLUMNS = [
     ),
 ]
 
-
 DATABASES = Row(
     2,
     "Each database",
@@ -215,133 +195,7 @@ DATABASES = Row(
                 _QUERIES,
                 _COLUMNS,
                 order=("Worst P99", True),
-            ),
-        ),
-    ),
-)
-
-
-TRENDS = Row(
-    3,
-    "Trends",
-    (
-        Place(
-            30,
-            12,
-            8,
-            timeseries(
-                "Worst overhead at P99",
-                "The highest overhead at P99 over the last hour of each database, of all its pairs and operations. Dashed: the"
-                " budget of 20 %.",
-                "Vermilion lines are above the budget now; whether that is certain is in the column Verdict.",
-                [Query(f"max by (target) (tde_overhead_ratio{{{_P99}}}) - 1", "{{target}}")],
-                "percentunit",
-                none="not enough samples",
-                limit=BUDGET,
-                marked=True,
-                legend="right",
-                calcs=LAST,
-            ),
-        ),
-        Place(
-            31,
-            12,
-            8,
-            timeseries(
-                "Operations by verdict",
-                "How many operations of all pairs are in which state.",
-                "Blue: within budget. Amber: undecided. Vermilion: over budget. Grey: nothing can be said, for the reason in"
-                " the legend.",
-                [
-                    Query(
-                        f"sum(max by (job, target, pair, operation)"
-                        f' (tde_overhead_state{{{_CHOSEN},state="{word.state}"}}))',
-                        word.text.lower(),
-                    )
-                    for word in VERDICTS
-                ],
-                "none",
-                none="nothing judged yet",
-                decimals=0,
-                low=0,
-                styles=[Style(word.text.lower(), word.colour, _SHADES.get(word.state, {})) for word in VERDICTS],
-                stacked=True,
-                steps_of=True,
-                legend="right",
-                calcs=LAST,
-            ),
-        ),
-        Place(
-            32,
-            12,
-            8,
-            timeseries(
-                "Processors that encryption uses",
-                "Estimate of the processors that encryption uses in each database: its decrypts and encrypts per second times"
-                " the cost of one.",
-                "0.5 means half a processor. Its bounds are on the page of the database.",
-                [Query(f"max by (target) (tde_encryption_cpu_cores_estimate{{{_CHOSEN}}})", "{{target}}")],
-                "none",
-                none="no decrypts, or their cost not known",
-                decimals=2,
-                low=0,
-                legend="right",
-                calcs=LAST,
-            ),
-        ),
-        Place(
-            33,
-            12,
-            8,
-            timeseries(
-                "Host CPU",
-                "Share of the processors of each database's host in use. Dashed: 85 %.",
-                "Vermilion lines are above 85 % now: there every percent of encryption becomes waiting time.",
-                [Query(f"max by (target) (tde_host_cpu_utilization_ratio{{{_CHOSEN}}})", "{{target}}")],
-                "percentunit",
-                none="not known for these hosts",
-                limit=CPU,
-                low=0,
-                high=1,
-                marked=True,
-                legend="right",
-                calcs=LAST,
-            ),
-        ),
-        Place(
-            34,
-            12,
-            8,
-            timeseries(
-                "Encrypted objects over time",
-                "Encrypted objects of each database as a share of all objects in its inventory.",
-                "Lines climb while objects are converted. One that falls is encryption lost, or new objects in the clear.",
-                [Query(coverage(_CHOSEN, "target"), "{{target}}")],
-                "percentunit",
-                none="no inventory",
-                low=0,
-                high=1,
-                legend="right",
-                calcs=LAST,
-            ),
-        ),
-        Place(
-            35,
-            12,
-            8,
-            timeseries(
-                "Worst standby lag",
-                "The longest lag of each database's standbys, of any kind, without a delay that is set on purpose. Dashed: one"
-                " minute.",
-                "Vermilion lines are behind now. A gap is unknown, not 0.",
-                [Query(f"max by (target) {lag(_CHOSEN)}", "{{target}}")],
-                "s",
-                none="no standby",
-                limit=LAG_SECONDS,
-                low=0,
-                marked=True,
-                legend="right",
-                calcs=LAST,
+                none="no database is seen yet",
             ),
         ),
     ),

@@ -27,7 +27,6 @@ _DATABASES = f'{INSTANCE},target=~"$target"'
 
 UP = (Word("", 1, "UP", GOOD), Word("", 0, "DOWN", BAD))
 
-
 COLLECTORS = {
     "canary": ORANGE,
     "encryption_state": BLUE,
@@ -37,9 +36,7 @@ COLLECTORS = {
     "heartbeat": GREY,
 }
 
-
 SKIPS = {"busy": BLUE, "missed": ORANGE, "budget": PURPLE, "back_off": TEAL, "abandoned": VERMILION}
-
 
 STATUS = Row(
     1,
@@ -138,7 +135,6 @@ STATUS = Row(
         ),
     ),
 )
-
 
 WORK = Row(
     2,

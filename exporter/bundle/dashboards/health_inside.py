@@ -3,9 +3,24 @@
 from __future__ import annotations
 
 from exporter.bundle.dashboards.board import Place, Row
-from exporter.bundle.dashboards.palette import BLUE, DASHED, GREY, LIMIT, ORANGE, PINK, PURPLE, TEAL, VERMILION
-from exporter.bundle.dashboards.panels import LAST, Query, Style, timeseries
+from exporter.bundle.dashboards.palette import (
+    BAD,
+    BLUE,
+    DASHED,
+    GOOD,
+    GREY,
+    LIMIT,
+    ORANGE,
+    PINK,
+    PURPLE,
+    TEAL,
+    VERMILION,
+    Word,
+)
+from exporter.bundle.dashboards.panels import LAST, Query, Style, stat, timeseries
 from exporter.bundle.dashboards.queries import INSTANCE, RATE
+
+TAKEN_UP = (Word("", 1, "TAKEN UP", GOOD), Word("", 0, "REFUSED", BAD))
 
 
 def _percentile(share: str, metric: str) -> str:
@@ -13,7 +28,6 @@ def _percentile(share: str, metric: str) -> str:
 
 
 _CONNECTS = f"sum(rate(tde_target_connects_total{{{INSTANCE}}}[1h]))"
-
 
 TRUTH = Row(
     3,
@@ -139,7 +153,6 @@ TRUTH = Row(
     ),
 )
 
-
 PROCESS = Row(
     4,
     "Page, history and process",
@@ -251,6 +264,53 @@ PROCESS = Row(
                 none="not scraped",
                 low=0,
                 calcs=LAST,
+            ),
+        ),
+        Place(
+            46,
+            8,
+            4,
+            stat(
+                "Configuration",
+                "Whether the configuration was taken up the last time it was read, at the start or by a reload.",
+                "REFUSED: at least one exporter goes on with the one before, and a restart would fail; its log says why.",
+                [Query(f"min(tde_exporter_config_last_reload_successful{{{INSTANCE}}})", "configuration")],
+                "none",
+                words=TAKEN_UP,
+                none="NOT SCRAPED",
+            ),
+        ),
+        Place(
+            47,
+            8,
+            4,
+            stat(
+                "Configuration taken up",
+                "How long ago an exporter last took its configuration up, the one that did so last.",
+                "Should be the age of the last change of the file.",
+                [
+                    Query(
+                        f"time() - max(tde_exporter_config_last_reload_success_timestamp_seconds{{{INSTANCE}}})",
+                        "age",
+                    )
+                ],
+                "s",
+                decimals=0,
+                none="not scraped",
+            ),
+        ),
+        Place(
+            48,
+            8,
+            4,
+            stat(
+                "Different configurations",
+                "How many different configurations the exporters that are selected have in use.",
+                "1 for replicas of one configuration; else one for each exporter.",
+                [Query(f'count(count_values("hash", tde_exporter_config_hash{{{INSTANCE}}}))', "configurations")],
+                "none",
+                decimals=0,
+                none="not scraped",
             ),
         ),
     ),

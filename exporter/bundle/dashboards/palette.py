@@ -52,8 +52,8 @@ VERDICTS = (
     Word("no_data", 6, "NO DATA", SILENT),
     Word("held", 5, "HELD", SILENT),
     Word("within_budget", 4, "WITHIN BUDGET", GOOD),
-    Word("blind", 3, "BLIND", SILENT),
-    Word("warming", 2, "WARMING", SILENT),
+    Word("warming", 3, "WARMING", SILENT),
+    Word("blind", 2, "BLIND", SILENT),
     Word("certifying", 1, "CERTIFYING", SILENT),
 )
 """The words of `tde_overhead_state`, the one to look at first on top: of several operations it is the one that is shown.

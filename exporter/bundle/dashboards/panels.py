@@ -19,8 +19,6 @@ LAST = ("lastNotNull",)
 WIDTH = 24
 """Columns of a dashboard."""
 
-NARROW, MARGIN = 52, 24
-"""Pixels of one of them on a screen of 1280, and those around the content of a panel."""
 
 DATASOURCE: dict[str, str] = {"type": "prometheus", "uid": "${datasource}"}
 
@@ -46,25 +44,9 @@ class Style:
     properties: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table: what it is called, and how it looks. `source` is a label, or `Value #A` for the first query.
-
-    `width` is the least, in pixels; what is left over is dealt out to all. `plain`: words without a colour behind them.
-    """
-
-    source: str
-    name: str
-    width: int
-    unit: str = "string"
-    decimals: int | None = None
-    words: Sequence[Word] = ()
-    plain: bool = False
-    thresholds: Mapping[str, Any] | None = None
-    link: tuple[str, str] | None = None
-
-
-_STANDARD = frozenset({"unit", "decimals", "min", "max", "mappings", "thresholds", "links", "color", "displayName"})
+_STANDARD = frozenset(
+    {"unit", "decimals", "min", "max", "mappings", "thresholds", "links", "color", "displayName", "noValue"}
+)
 
 
 def _override(style: Style) -> dict[str, Any]:
@@ -77,7 +59,8 @@ def _override(style: Style) -> dict[str, Any]:
     return {"matcher": {"id": matcher, "options": style.of}, "properties": properties}
 
 
-def _targets(queries: Sequence[Query], table: bool = False) -> list[dict[str, Any]]:
+def asking(queries: Sequence[Query], table: bool = False) -> list[dict[str, Any]]:
+    """Queries as the targets of a panel, A, B, C…; a table asks for the newest values only."""
     shape = {"format": "table"} if table else {}
     return [
         {
@@ -94,9 +77,10 @@ def _targets(queries: Sequence[Query], table: bool = False) -> list[dict[str, An
     ]
 
 
-def _panel(
+def framed(
     kind: str, title: str, what: str, read: str, targets: list[dict[str, Any]], defaults: dict[str, Any]
 ) -> Panel:
+    """A panel without its look. `what` it shows and how to `read` it become its description; defaults of None are left out."""
     return {
         "type": kind,
         "title": title,
@@ -107,7 +91,8 @@ def _panel(
     }
 
 
-def _look(panel: Panel, styles: Sequence[Style], options: dict[str, Any]) -> Panel:
+def looking(panel: Panel, styles: Sequence[Style], options: dict[str, Any]) -> Panel:
+    """The same panel with its look: styles of its series or columns, and the options of its kind."""
     panel["fieldConfig"]["overrides"] = [_override(style) for style in styles]
     panel["options"] = options
     return panel
@@ -123,12 +108,14 @@ def stat(
     none: str,
     decimals: int | None = None,
     words: Sequence[Word] = (),
+    worded: str = "",
     thresholds: Mapping[str, Any] | None = None,
     text: str = "auto",
     styles: Sequence[Style] = (),
 ) -> Panel:
     """One or a few numbers. With `words` each number is shown as its word on its colour, else in a colour of `thresholds`.
 
+    `worded` is the one query that has words, where the others have none: mappings cannot be taken away by a style.
     `none` is what stands there without data; `text` is Grafana's text mode: auto, value, value_and_name, name.
     """
     defaults: dict[str, Any] = {
@@ -137,10 +124,12 @@ def stat(
         "noValue": none,
         "color": {"mode": "thresholds"},
         "thresholds": thresholds or steps(SILENT if words else BLUE),
-        "mappings": mapped(words) if words else [],
+        "mappings": mapped(words) if words and not worded else [],
     }
-    panel = _panel("stat", title, what, read, _targets([Query(q.expr, q.legend, True) for q in queries]), defaults)
-    return _look(
+    if worded:
+        styles = [Style(worded, properties={"mappings": mapped(words)}), *styles]
+    panel = framed("stat", title, what, read, asking([Query(q.expr, q.legend, True) for q in queries]), defaults)
+    return looking(
         panel,
         styles,
         {
@@ -179,11 +168,14 @@ def timeseries(
     """Lines over time. `limit` is drawn dashed.
 
     Series without a style of their own are blue, or, when `marked`, vermilion while their last value reaches the limit.
-    `legend` `right` is a table beside the graph, for many series, which then have shades of one colour. `low` and `high`
-    bound the axis; `shown` is what it shows at least. `steps_of` draws values that jump, `bars` single events.
+    `legend` `right` is a table beside the graph, for many series, which then are blue where their last value is high and
+    yellow where it is low: told apart by all eyes. `low` and `high` bound the axis; `shown` is what it shows at least.
+    `steps_of` draws values that jump, `bars` single events.
     """
     thresholds = steps(BLUE if marked else TRANSPARENT, *([(limit, LIMIT)] if limit is not None else []))
-    colour = {"mode": "shades" if legend == "right" else "fixed", "fixedColor": BLUE}
+    colour = {"mode": "fixed", "fixedColor": BLUE}
+    if legend == "right":
+        colour = {"mode": "continuous-YlBl", "seriesBy": "last"}
     if marked:
         colour = {"mode": "thresholds", "seriesBy": "last"}
     defaults: dict[str, Any] = {
@@ -196,20 +188,14 @@ def timeseries(
         "thresholds": thresholds,
         "mappings": [],
         "custom": {
-            "drawStyle": "bars" if bars else "line",
-            "lineInterpolation": "stepAfter" if steps_of else "linear",
-            "lineWidth": 0 if stacked else 1 if bars else 2,
-            "fillOpacity": 75 if stacked or bars else 0,
-            "showPoints": "never",
-            "spanNulls": False,
-            "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
+            **_drawing(stacked, bars, steps_of),
             "thresholdsStyle": {"mode": "off" if limit is None else "dashed"},
             **{name: at for name, at in zip(("axisSoftMin", "axisSoftMax"), shown, strict=True) if at is not None},
         },
     }
-    panel = _panel("timeseries", title, what, read, _targets(queries), defaults)
+    panel = framed("timeseries", title, what, read, asking(queries), defaults)
     mode = "table" if legend == "right" else "list"
-    return _look(
+    return looking(
         panel,
         styles,
         {
@@ -217,6 +203,18 @@ def timeseries(
             "tooltip": {"mode": "multi", "sort": "desc" if legend == "right" else "none"},
         },
     )
+
+
+def _drawing(stacked: bool, bars: bool, steps_of: bool) -> dict[str, Any]:
+    return {
+        "drawStyle": "bars" if bars else "line",
+        "lineInterpolation": "stepAfter" if steps_of else "linear",
+        "lineWidth": 0 if stacked else 1 if bars else 2,
+        "fillOpacity": 75 if stacked or bars else 0,
+        "showPoints": "never",
+        "spanNulls": False,
+        "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
+    }
 
 
 def band(line: str, low: str = "at least", high: str = "at most", colour: str = BLUE) -> list[Style]:
@@ -237,79 +235,6 @@ def band(line: str, low: str = "at least", high: str = "at most", colour: str = 
     ]
 
 
-def table(
-    title: str,
-    what: str,
-    read: str,
-    queries: Sequence[str],
-    columns: Sequence[Column],
-    *,
-    across: int = WIDTH,
-    order: tuple[str, bool] | None = None,
-    hidden: Sequence[str] = (),
-    none: str = "–",
-) -> Panel:
-    """One row for each combination of labels, joined from instant `queries` by the labels that all of them have.
-
-    Columns without a `Column` are in `hidden`; `across` is the width of the panel. `order`: column, descending. `none` stands in cells without a value.
-    """
-    defaults: dict[str, Any] = {
-        "unit": "none",
-        "noValue": none,
-        "color": {"mode": "thresholds"},
-        "thresholds": steps(TRANSPARENT),
-        "mappings": [],
-        "custom": {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False, "filterable": False},
-    }
-    panel = _panel("table", title, what, read, _targets([Query(expr) for expr in queries], table=True), defaults)
-    panel["transformations"] = [
-        {"id": "merge", "options": {}},
-        {
-            "id": "organize",
-            "options": {
-                "excludeByName": dict.fromkeys(("Time", *hidden), True),
-                "indexByName": {column.source: index for index, column in enumerate(columns)},
-                "renameByName": {column.source: column.name for column in columns},
-            },
-        },
-    ]
-    if order is not None:
-        # Not the option of the table, which some versions forget when data comes late.
-        sort = {"id": "sortBy", "options": {"fields": {}, "sort": [{"field": order[0], "desc": order[1]}]}}
-        panel["transformations"].append(sort)
-    fixed = _wide(columns, across)
-    styles = [_column(column, column.name in fixed) for column in columns]
-    return _look(panel, styles, {"showHeader": True, "cellHeight": "sm", "sortBy": []})
-
-
-def _wide(columns: Sequence[Column], across: int) -> set[str]:
-    """Names of those that need more than an equal share of a narrow screen: they get what they need, the others share."""
-    fixed: dict[str, int] = {}
-    while True:
-        rest = [column for column in columns if column.name not in fixed]
-        share = (NARROW * across - MARGIN - sum(fixed.values())) / max(1, len(rest))
-        wider = {column.name: column.width for column in rest if column.width > share}
-        if not wider:
-            return {*fixed}
-        fixed.update(wider)
-
-
-def _column(column: Column, fixed: bool) -> Style:
-    properties: dict[str, Any] = {"unit": column.unit, "width" if fixed else "minWidth": column.width}
-    if column.decimals is not None:
-        properties["decimals"] = column.decimals
-    if column.words:
-        properties["mappings"] = mapped(column.words)
-        properties["align"] = "center"
-    if column.thresholds is not None:
-        properties["thresholds"] = dict(column.thresholds)
-    if (column.words and not column.plain) or column.thresholds is not None:
-        properties["cellOptions"] = {"type": "color-background", "mode": "basic"}
-    if column.link is not None:
-        properties["links"] = [{"title": column.link[0], "url": column.link[1], "targetBlank": False}]
-    return Style(column.name, properties=properties)
-
-
 def timeline(title: str, what: str, read: str, queries: Sequence[Query], *, words: Sequence[Word], none: str) -> Panel:
     """States over time, one lane for each series, each state in its word and colour; a gap is a time without a state."""
     defaults: dict[str, Any] = {
@@ -323,8 +248,8 @@ def timeline(title: str, what: str, read: str, queries: Sequence[Query], *, word
             "fillOpacity": 85,
         },
     }
-    panel = _panel("state-timeline", title, what, read, _targets(queries), defaults)
-    return _look(
+    panel = framed("state-timeline", title, what, read, asking(queries), defaults)
+    return looking(
         panel,
         (),
         {

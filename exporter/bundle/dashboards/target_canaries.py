@@ -9,7 +9,6 @@ from exporter.bundle.dashboards.queries import RATE, TARGET
 
 _TWINS = (Style("encrypted", ENCRYPTED), Style("plain", PLAIN, {"lineStyle": DASHED}))
 
-
 CANARIES = Row(
     5,
     "What the measuring costs",

@@ -16,8 +16,9 @@ from exporter.bundle.dashboards.palette import (
     VERDICTS,
     Word,
 )
-from exporter.bundle.dashboards.panels import LAST, Column, Panel, Query, Style, band, table, timeline, timeseries
+from exporter.bundle.dashboards.panels import LAST, Panel, Query, Style, band, timeline, timeseries
 from exporter.bundle.dashboards.queries import OPERATION, PAIR, verdict
+from exporter.bundle.dashboards.tables import Column, table
 
 _SELECTED = f'{OPERATION},percentile="$percentile",window="$window"'
 
@@ -65,6 +66,7 @@ def _all_operations() -> Panel:
         queries,
         columns,
         order=("Operation", False),
+        none="no operation is measured yet",
     )
 
 
@@ -73,7 +75,6 @@ TIERS = (
     Word("", 2, "P99 in a day", BLUE),
     Word("", 3, "P50 only", GREY),
 )
-
 
 SEEN = (Word("", 1, "nothing", GREY), Word("", 0, "yes", BLUE))
 BOOSTS = (Word("", 1, "boosted", ORANGE), Word("", 0, "normal", GREY))
@@ -135,17 +136,18 @@ COST = Row(
                 "Encrypted / plain - 1 at the selected percentile over the selected window; the band is its two-sided 95 %"
                 " interval, the dashed line the budget of 20 %.",
                 "Band below the line: within budget. Band above: over. Line inside the band: not decided, however close the"
-                " middle looks. A gap is a time without enough samples.",
+                " middle looks. Thick at 0: a breach lasts. A gap: too few samples.",
                 [
                     Query(f"max(tde_overhead_ratio_lower{{{_SELECTED}}}) - 1", "at least"),
                     Query(f"max(tde_overhead_ratio_upper{{{_SELECTED}}}) - 1", "at most"),
                     Query(f"max(tde_overhead_ratio{{{_SELECTED}}}) - 1", "overhead"),
+                    Query(f'max(tde_overhead_breach{{{OPERATION},percentile="$percentile"}} == 1) * 0', "breach lasts"),
                 ],
                 "percentunit",
                 none="not enough samples",
                 limit=BUDGET,
                 shown=(0, BUDGET * 1.2),
-                styles=band("overhead"),
+                styles=[*band("overhead"), Style("breach lasts", LIMIT, {"lineWidth": 6})],
                 calcs=LAST,
             ),
         ),

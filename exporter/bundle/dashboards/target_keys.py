@@ -17,8 +17,9 @@ from exporter.bundle.dashboards.palette import (
     Word,
     steps,
 )
-from exporter.bundle.dashboards.panels import LAST, Column, Panel, Query, Style, stat, table, timeline, timeseries
+from exporter.bundle.dashboards.panels import LAST, Panel, Query, Style, stat, timeline, timeseries
 from exporter.bundle.dashboards.queries import TARGET, coverage, keystore
+from exporter.bundle.dashboards.tables import Column, table
 
 MOVING = (Word("", 1, "STALLED", BAD), Word("", 0, "NO", GOOD))
 
@@ -50,6 +51,7 @@ def _kinds() -> Panel:
             Column("Value #F", "In the clear", 100, "none", 0),
         ],
         across=15,
+        none="no objects are counted yet",
         order=("Encrypted", True),
     )
 
@@ -63,6 +65,7 @@ def _algorithms() -> Panel:
         [Column("algorithm", "Algorithm", 120), Column("Value", "Objects", 90, "none", 0)],
         across=9,
         order=("Objects", True),
+        none="nothing encrypted, or its algorithm is not told",
     )
 
 

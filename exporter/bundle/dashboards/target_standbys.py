@@ -18,13 +18,13 @@ from exporter.bundle.dashboards.palette import (
     Word,
     quiet,
 )
-from exporter.bundle.dashboards.panels import LAST, Column, Panel, Query, Style, table, timeseries
+from exporter.bundle.dashboards.panels import LAST, Panel, Query, Style, timeseries
 from exporter.bundle.dashboards.queries import TARGET, lag
+from exporter.bundle.dashboards.tables import Column, table
 
 RUNNING = quiet(YES_OR_NO)
 FAILING = (Word("", 1, "FAILS", BAD), Word("", 0, "works", TRANSPARENT))
 ACCELERATION = (Word("", 1, "YES", TRANSPARENT), Word("", 0, "NO", DOUBT))
-
 
 _EACH = "standby, channel"
 
@@ -72,6 +72,7 @@ def _standby_table() -> Panel:
         ],
         columns,
         order=("Standby", False),
+        none="no standby",
     )
 
 
@@ -160,6 +161,7 @@ def _pair_facts() -> Panel:
         columns,
         order=("Pair", False),
         hidden=["Value #A"],
+        none="no pair is verified yet",
     )
 
 
@@ -176,18 +178,18 @@ def _target_facts() -> Panel:
             f"min by (target) (tde_host_aes_acceleration{{{TARGET}}})",
         ],
         [
-            Column("target", "Target", 100),
-            Column("Value #B", "Up", 55, "none", words=RUNNING),
+            Column("target", "Target", 95),
+            Column("Value #B", "Up", 45, "none", words=RUNNING),
             Column("engine", "Engine", 70),
-            Column("flavor", "Flavor", 90),
-            Column("version", "Version", 85),
-            Column("role", "Role", 75),
-            Column("open_mode", "Open mode", 95),
-            Column("edition", "Edition", 75),
-            Column("Value #C", "AES", 55, "none", words=ACCELERATION),
+            Column("flavor", "Flavor", 85),
+            Column("version", "Version", 80),
+            Column("role", "Role", 90),
+            Column("open_mode", "Open mode", 90),
+            Column("edition", "Edition", 90),
+            Column("Value #C", "AES", 50, "none", words=ACCELERATION),
         ],
-        across=14,
         hidden=["Value #A"],
+        none="not reached yet",
     )
 
 
@@ -205,12 +207,12 @@ def _keystore_facts() -> Panel:
             Column("keystore", "Keystore", 100),
             Column("type", "Type", 65),
             Column("mode", "Mode", 85),
-            Column("raw", "Its own word", 100),
+            Column("raw", "The engine's word", 150),
             Column("seen_from", "Seen from", 80),
-            Column("Value #B", "Keys", 50, "none", 0),
+            Column("Value #B", "Keys in use", 95, "none", 0),
         ],
-        across=10,
         hidden=["Value #A"],
+        none="no keystore is seen yet",
     )
 
 
@@ -219,7 +221,7 @@ FACTS = Row(
     "Facts",
     (
         Place(80, 24, 5, _pair_facts()),
-        Place(81, 14, 5, _target_facts()),
-        Place(82, 10, 5, _keystore_facts()),
+        Place(81, 24, 4, _target_facts()),
+        Place(82, 24, 5, _keystore_facts()),
     ),
 )

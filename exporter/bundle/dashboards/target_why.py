@@ -5,8 +5,9 @@ from __future__ import annotations
 from exporter.bundle.dashboards.board import Place, Row
 from exporter.bundle.dashboards.limits import CPU
 from exporter.bundle.dashboards.palette import BLUE, DASHED, ENCRYPTED, GREY, ORANGE, PLAIN, PURPLE, TEAL
-from exporter.bundle.dashboards.panels import LAST, Column, Panel, Query, Style, band, table, timeseries
+from exporter.bundle.dashboards.panels import LAST, Panel, Query, Style, band, timeseries
 from exporter.bundle.dashboards.queries import OPERATION, PAIR, RATE, TARGET, per_run, read_latency, share
+from exporter.bundle.dashboards.tables import Column, table
 
 _TWINS = (Style("encrypted", ENCRYPTED), Style("plain", PLAIN, {"lineStyle": DASHED}))
 
@@ -27,11 +28,11 @@ def _facts() -> Panel:
             Column("Value #B", "Rows in a block", 140, "none", 1),
         ],
         across=8,
+        none="not known for this pair",
     )
 
 
 _CORES = "tde_encryption_cpu_cores_estimate"
-
 
 CIPHER = Row(
     3,
@@ -172,15 +173,11 @@ CIPHER = Row(
     ),
 )
 
-
 _USED = f"sum(rate(tde_instance_cpu_seconds_total{{{TARGET}}}[{RATE}]))"
-
 
 _SIDE = f'{OPERATION},variant="encrypted"'
 
-
 _PER_QUERY = f"/ on () group_left () (sum(rate(tde_canary_runs_total{{{_SIDE}}}[$window])) > 0)"
-
 
 STORAGE = Row(
     4,

@@ -37,6 +37,16 @@ class Opener:
             standby.name: Credentials(standby.password or target.password) for standby in target.standbys
         }
 
+    def succeed(self, former: Opener) -> None:
+        """Know which secrets the former opener found refused, where the login is the same."""
+        ours, theirs = self._target, former._target
+        if (ours.address, ours.user) != (theirs.address, theirs.user):
+            return
+        self._credentials.follow(former._credentials)
+        for standby in ours.standbys:
+            if standby in theirs.standbys:
+                self._of_standbys[standby.name].follow(former._of_standbys[standby.name])
+
     def open(self, timeout: float) -> Session:
         """Connect, refuse servers of another kind, and find out whether the server runs on this machine."""
         deadline = Deadline(timeout, f"opening a session on {self._target.name}")

@@ -11,7 +11,7 @@ import weakref
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from exporter.config.schema import PairSettings, TargetSettings
 from exporter.domain.errors import Cancelled, DeadlineExceeded, Reason, TargetError, Unavailable, Unsupported
@@ -51,9 +51,14 @@ class _Life:
             if fault.call != call or (fault.slot is not None and fault.slot is not slot):
                 continue
             self._calls[number] += 1
-            if met is None and fault.first <= self._calls[number] <= (fault.last or math.inf):
-                met = fault
+            met = fault if met is None and _goes_wrong(fault, self._calls[number]) else met
         return met
+
+
+def _goes_wrong(fault: Fault, number: int) -> bool:
+    """Whether a fault befalls the call of that number."""
+    due = fault.first <= number <= (fault.last or math.inf)
+    return due and (number - fault.first) % fault.every == 0
 
 
 _lives: dict[int, _Life] = {}
@@ -259,6 +264,10 @@ class Engine:
         if not isinstance(target, Target):
             raise TypeError(f"not a target of the scripted engine: {target.engine}")
         self._target, self._life = target, _life_of(target)
+
+    def succeed(self, former: Self) -> None:
+        # There is no login.
+        return
 
     def script(self) -> Iterator[str]:
         yield "-- There is no database: nothing has to be run."

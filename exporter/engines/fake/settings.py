@@ -117,6 +117,8 @@ class Fault(Strict):
     """Number of the first call that goes wrong."""
     last: int | None = Field(None, ge=1)
     """Number of the last call that goes wrong; null: for ever."""
+    every: int = Field(1, ge=1)
+    """Of these calls only each so many; 5: the first, the sixth, and so on."""
 
 
 class Target(TargetSettings):

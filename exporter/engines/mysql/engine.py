@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from exporter.config.schema import TargetSettings
 from exporter.domain.model import Operation
@@ -35,6 +35,9 @@ class Engine:
         flavour = Flavour("mysql", MySqlDdl(), MySqlCounters, table_encryption, keystore_failure, mysql_keys)
         self.host = Host()
         self._opener = Opener(target, flavour, FileProxy(), EncryptionReader(), self.host)
+
+    def succeed(self, former: Self) -> None:
+        self._opener.succeed(former._opener)
 
     def script(self) -> Iterator[str]:
         return script(self._target, self._target.pairs, MySqlDdl(), "mysql")

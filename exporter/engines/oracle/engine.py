@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import oracledb
 
@@ -44,6 +44,15 @@ class Engine:
         self._states = EncryptionReader()
         self._heartbeats = Heartbeats(target.schema_name)
         self._of_standbys = {standby.name: self._login_of(standby) for standby in target.standbys}
+
+    def succeed(self, former: Self) -> None:
+        ours, theirs = self._target, former._target
+        if (ours.address, ours.dsn, ours.user) != (theirs.address, theirs.dsn, theirs.user):
+            return
+        self._credentials.follow(former._credentials)
+        for standby in ours.standbys:
+            if standby in theirs.standbys:
+                self._of_standbys[standby.name][1].follow(former._of_standbys[standby.name][1])
 
     def script(self) -> Iterator[str]:
         return script(self._target)

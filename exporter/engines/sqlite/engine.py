@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import apsw
 
@@ -287,6 +287,10 @@ class Engine:
         if not isinstance(target, Target):
             raise TypeError(f"not a target of the embedded engine: {target.engine}")
         self._target = target
+
+    def succeed(self, former: Self) -> None:
+        # There is no login.
+        return
 
     def script(self) -> Iterator[str]:
         raise Unsupported("the embedded engine needs nobody's SQL: it builds its twins itself")

@@ -46,9 +46,11 @@ class Security:
 
     def __post_init__(self) -> None:
         """Read the files; raises ConfigErrors."""
-        self._stop = threading.Event()
+        self._stop, self._reading = threading.Event(), threading.Lock()
         self._files: tuple[Path, ...] = ()
         self._seen: _Signature = ()
+        self._problem: ConfigError | None = None
+        self._told: ConfigError | None = None
         self.rules = Rules() if self.path is None else self._read(self.path)
         self._watcher = threading.Thread(target=self._watch, name="web-config", daemon=True)
 
@@ -65,14 +67,29 @@ class Security:
 
     def look(self) -> bool:
         """Read the files anew if one has changed since the last look; whether the rules are new."""
-        if self.path is None or _signature((self.path, *self._files)) == self._seen:
-            return False
-        before = self.rules
         try:
-            self.rules = self._read(self.path)
+            return self.refresh()
         except ConfigError as error:
-            _log.error("the web configuration stays as it was: %s", error)
+            if error is not self._told:
+                self._told = error
+                _log.error("the web configuration stays as it was: %s", error)
             return False
+
+    def refresh(self) -> bool:
+        """The same, but raises ConfigErrors as long as the files cannot be used."""
+        if self.path is None:
+            return False
+        with self._reading:
+            if _signature((self.path, *self._files)) == self._seen:
+                if self._problem is not None:
+                    raise self._problem
+                return False
+            before, self._problem = self.rules, None
+            try:
+                self.rules = self._read(self.path)
+            except ConfigError as error:
+                self._problem = error
+                raise
         if before.passwords is not None:
             before.passwords.close()
         _log.info("the web configuration was read anew", extra={"file": str(self.path)})

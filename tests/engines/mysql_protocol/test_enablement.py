@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,7 @@ def plain_only(server, folder) -> Watched:
     control.close()
     pairs = ({"name": "main", "rows": twins.rows, "phase": "aa"},)
     # On a busy machine a tick takes so long that the budget would hold back the next one.
-    more = {"operations": (Operation.POINT_SELECT,), "budgets": {"time_share_ratio": 1.0}}
+    more: dict[str, Any] = {"operations": (Operation.POINT_SELECT,), "budgets": {"time_share_ratio": 1.0}}
     return Watched(target_of(server, folder, schema=SCHEMA, pairs=pairs, **more))
 
 

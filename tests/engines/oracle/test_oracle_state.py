@@ -6,6 +6,7 @@ import datetime
 
 import pytest
 
+from exporter.domain.clock import FakeClock
 from exporter.domain.errors import ConnectFailed
 from exporter.domain.states import KeystoreState
 from exporter.engines.oracle.inventory import EncryptionReader
@@ -20,17 +21,20 @@ from tests.oracle_standin.storage import DependentObject, EncryptedColumn, Table
 ACTIVATED = datetime.datetime(2026, 1, 15, 6, 30, tzinfo=datetime.UTC).timestamp()
 
 
-class Clock:
-    """A monotonic clock that tests move; an inventory seems to cost `step` seconds."""
+class Clock(FakeClock):
+    """A clock that tests move; an inventory seems to cost `each` seconds."""
 
-    def __init__(self, step=0.0):
-        self.now, self.step = 1000.0, step
+    def __init__(self, each=0.0):
+        super().__init__()
+        self.each = each
 
     def monotonic(self):
-        self.now += self.step
-        return self.now
+        self.advance(self.each)
+        return super().monotonic()
 
-    steady = wall = monotonic
+    def paced(self):
+        self.advance(self.each)
+        return super().paced()
 
 
 @pytest.fixture
@@ -316,17 +320,17 @@ def test_what_is_mounted_tells_what_fixed_views_tell(look, database):
 
 
 def test_an_expensive_inventory_is_kept_for_a_while(look, database):
-    clock = Clock(step=1.0)
+    clock = Clock(each=1.0)
     reader = EncryptionReader(clock)
     first = look(reader)
     database.tablespaces.append(Tablespace("NEW", 11, PDB))
     assert look(reader).objects == first.objects
-    clock.now += 4000.0
+    clock.advance(4000.0)
     assert ("tablespace", "plain", 3) in look(reader).objects
 
 
 def test_another_role_makes_it_look_anew(look, database):
-    clock = Clock(step=1.0)
+    clock = Clock(each=1.0)
     reader = EncryptionReader(clock)
     look(reader)
     database.tablespaces.append(Tablespace("NEW", 11, PDB))
@@ -390,7 +394,7 @@ def test_a_conversion_that_does_not_move_for_an_hour_stands_still(look, database
     reader, space = EncryptionReader(clock), database.tablespaces[1]
     space.status = "ENCRYPTING"
     assert look(reader).conversion_stalled is False
-    clock.now += STANDSTILL_SECONDS
+    clock.advance(STANDSTILL_SECONDS)
     # A little is always written, by others.
     space.blocks_encrypted += 3
     assert look(reader).conversion_stalled is True

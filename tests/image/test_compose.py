@@ -1,0 +1,89 @@
+"""The Compose stack on a real Docker Engine: Prometheus and Alertmanager, of Debian's packages, with our files."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.image.engine import BASE, ROOT, Engine
+from tests.image.stack import SERVICES, Stack
+from tests.processes import until
+
+STOPPED_WITHIN = 5.0
+
+DEBIAN = f"""\
+FROM {BASE}
+COPY usr /usr
+RUN mkdir /prometheus /alertmanager && chown nobody /prometheus /alertmanager
+USER nobody
+ENTRYPOINT ["PROGRAM"]
+"""
+"""Stands for an image of the vendor: the same program, user and folders."""
+
+
+@pytest.fixture(scope="module")
+def stack(engine: Engine, image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    environ = {"TDE_EXPORTER_IMAGE": image}
+    packages = ROOT / ".cache" / "prometheus" / "usr"
+    for service, program in (("prometheus", "prometheus"), ("alertmanager", "prometheus-alertmanager")):
+        context = tmp_path_factory.mktemp(service)
+        (context / "usr" / "bin").mkdir(parents=True)
+        shutil.copy2(packages / "bin" / program, context / "usr" / "bin")
+        (context / "Dockerfile").write_text(DEBIAN.replace("PROGRAM", program))
+        shutil.copytree(packages / "share" / "prometheus", context / "usr" / "share" / "prometheus", symlinks=True)
+        engine.build(f"debian-{service}", context=context)
+        environ[f"{service.upper()}_IMAGE"] = f"debian-{service}"
+    stack = Stack(engine, environ)
+    try:
+        stack.compose("up", "--detach", "--no-build", "--wait", "--wait-timeout=120", *SERVICES)
+        yield stack
+    finally:
+        print(stack.compose("logs", "--tail=20"))
+        stack.compose("down", "--volumes")
+
+
+def test_prometheus_scrapes_the_exporter_and_has_its_numbers(stack: Stack) -> None:
+    until(lambda: stack.value('up{job="tde-exporter"}') == 1.0, "the exporter is scraped", 90)
+    until(lambda: stack.value('tde_target_up{target="embedded"}') == 1.0, "the embedded target is up", 90)
+    until(lambda: stack.value("sum(tde_canary_runs_total)"), "canaries ran", 90)
+
+
+def test_every_rule_is_loaded_and_can_be_evaluated(stack: Stack) -> None:
+    written = {
+        rule.get("alert") or rule["record"]
+        for file in ("tde-alerts.yml", "tde-recording.yml")
+        for group in yaml.safe_load((ROOT / "alerts" / file).read_text())["groups"]
+        for rule in group["rules"]
+    }
+
+    def rules(slowest: float = math.inf) -> list[dict[str, Any]]:
+        groups = stack.prometheus("rules")["groups"]
+        return [rule for group in groups if group["interval"] <= slowest for rule in group["rules"]]
+
+    # A few groups have their turn every five minutes.
+    until(lambda: all(rule["health"] != "unknown" for rule in rules(60.0)), "the rules were evaluated", 150)
+    found = rules()
+    assert {rule["name"] for rule in found} == written
+    assert [(rule["name"], rule.get("lastError")) for rule in found if rule["health"] == "err"] == []
+
+
+def test_the_dead_mans_switch_reaches_alertmanager(stack: Stack) -> None:
+    def alerts() -> set[str]:
+        return {alert["labels"]["alertname"] for alert in stack.ask("alertmanager", "/api/v2/alerts")}
+
+    until(lambda: "TDEWatchdog" in alerts(), "Alertmanager has TDEWatchdog", 120)
+    receivers = {one["name"] for one in stack.ask("alertmanager", "/api/v2/receivers")}
+    assert "tde-pager" in receivers
+
+
+def test_exporter_stops_in_time(stack: Stack) -> None:
+    begun = time.monotonic()
+    stack.compose("stop", "exporter")
+    assert time.monotonic() - begun < STOPPED_WITHIN
+    assert "exporter" not in stack.compose("ps", "--services", "--status=running").split()

@@ -222,7 +222,8 @@ def test_an_answer_of_many_bytes_is_cut_off(database, connection):
 
 def test_an_answer_of_many_rows_is_cut_off(connection, monkeypatch):
     monkeypatch.setattr(wire, "MOST_ROWS", 1000)
-    many = f"SELECT 1 {COUNT_LONG[COUNT_LONG.index('FROM') :]} LIMIT"
+    ten = f"({' UNION ALL '.join(['SELECT 1 AS one'] * 10)})"
+    many = f"SELECT a.one FROM {ten} a, {ten} b, {ten} c, {ten} d LIMIT"
     assert len(connection.rows(f"{many} 1000", timeout=PATIENCE)) == 1000
     with pytest.raises(ConnectFailed, match="more than 1000 rows"):
         connection.rows(f"{many} 1001", timeout=PATIENCE)

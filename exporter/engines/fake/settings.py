@@ -93,8 +93,7 @@ class Fault(Strict):
     """Something that goes wrong from the `first` to the `last` call of one kind, counted from 1 over the target's life."""
 
     kind: Literal["error", "hang", "wedge", "defect"]
-    """`error` raises; `hang` blocks until the deadline; `wedge` blocks for ever and cannot be cancelled; `defect` raises what
-    nobody foresaw."""
+    """`error` raises; `hang` blocks until the deadline; `wedge` blocks for ever and cannot be cancelled; `defect` raises what nobody foresaw."""
     call: Literal[
         "open",
         "prepare",

@@ -163,6 +163,9 @@ class TargetBook:
             message.reason in UNREACHABLE and message.collector not in (HEARTBEAT, STANDBY)
         ):
             self._lost, self._reached = False, False
+        elif message.reason is not Reason.CANCELLED and message.collector not in (HEARTBEAT, STANDBY):
+            # Somebody tried, and got no further than to an error; whether it was reached before stays as it was.
+            self._lost = False
         if message.collector == CANARY:
             self._end_round(message.reason, now)
 

@@ -70,6 +70,9 @@ def is_damage(error: sqlite3.Error) -> bool:
 def explain(path: Path, error: sqlite3.Error) -> HistoryError:
     """What SQLite complains about, in one line that names the fix."""
     name = getattr(error, "sqlite_errorname", None) or ""
+    if name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN")) and _is_full(path.parent):
+        # Of the file that is shared between processes SQLite does not say why it cannot grow.
+        name = "SQLITE_FULL"
     remedies = (
         ("SQLITE_FULL", "the disk is full. Free some space, or set history.path to another disk"),
         ("SQLITE_READONLY", "it cannot be written. Give this user the right to write the file and its directory"),
@@ -84,6 +87,14 @@ def explain(path: Path, error: sqlite3.Error) -> HistoryError:
         if name.startswith(prefix):
             return HistoryError(f"{path}: {words} ({error})")
     return HistoryError(f"{path}: {error}")
+
+
+def _is_full(directory: Path) -> bool:
+    """Whether not one block is left for this user."""
+    try:
+        return os.statvfs(directory).f_bavail == 0
+    except OSError:
+        return False
 
 
 def _prepare(path: Path) -> None:

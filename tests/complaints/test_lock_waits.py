@@ -1,12 +1,15 @@
 """Somebody else holds a lock on our twins: the canaries that meet it fail with that reason, and nothing else waits for it."""
 
 import contextlib
+import sqlite3
 
 import pytest
 
 from tests.complaints.test_t01_mute_peer import HEALTHY, assert_rhythm, runs
-from tests.watched import BOTH, SCHEMA, settings
+from tests.servers.room import free_port
+from tests.watched import BOTH, QUICK, SCHEMA, settings
 
+RUNS = "tde_canary_runs_total"
 FAILURES = "tde_canary_run_failures_total"
 SUCCESS = "tde_exporter_collector_success"
 OTHERS = ("activity", "encryption_state")
@@ -49,8 +52,8 @@ def test_locked_twins_fail_for_the_lock_and_hold_up_nothing_else(everywhere, dae
             assert_rhythm(exporter, "healthy", rounds=2)
             assert [watched.engine for watched in everywhere if len(watched.session_ids()) > 3] == []
             shown = exporter.get("/").text
-        before = {name: succeeded(exporter, name) for name in BOTH}
-        exporter.until_all(BOTH, lambda page, name: succeeded(page, name) > before[name], "canaries as before")
+        done = {name: succeeded(exporter, name) for name in BOTH}
+        exporter.until_all(BOTH, lambda page, name: succeeded(page, name) > done[name], "canaries as before")
         exporter.until_all(BOTH, lambda page, name: page.value("tde_pair_valid", target=name) == 1, "valid pairs again")
     assert "another session" in shown
     assert scraper.problems == []
@@ -78,10 +81,70 @@ def test_our_own_sessions_hold_no_lock_between_queries(everywhere, daemon):
     exporter.until_all(BOTH, runs, "runs")
     for watched in everywhere:
         watched.server.query("SET SESSION lock_wait_timeout = 10")
-        for number in range(5):
-            watched.server.query(f"ALTER TABLE {SCHEMA}.main_plain COMMENT = 'change {number}'")
+        for _ in range(2):
+            watched.server.query(f"ALTER TABLE {SCHEMA}.main_plain ENGINE = InnoDB")
     before = {name: succeeded(exporter, name) for name in BOTH}
     exporter.until_all(BOTH, lambda page, name: succeeded(page, name) > before[name], "canaries as before")
+
+
+@pytest.mark.timeout(120)
+def test_a_locked_heartbeat_starves_nobody(everywhere, daemon):
+    """Each heartbeat waits for a second and wants to come again after a third of one: the lane is never idle."""
+    standby = {"name": "far", "host": "127.0.0.1", "port": free_port()}
+    intervals = QUICK | {"heartbeat": "300ms", "standby": "2s"}
+    targets = [watched.target(standbys=[standby], intervals=intervals) for watched in everywhere]
+    exporter = daemon(settings(*targets)).start().serving()
+    exporter.until_all(BOTH, lambda page, name: beats(page, name) == 1, "heartbeats")
+    with held(everywhere, "BEGIN", f"SELECT * FROM {SCHEMA}.heartbeat FOR UPDATE"):
+        exporter.until_all(BOTH, lambda page, name: beats(page, name) == 0, "heartbeats to fail")
+        assert exporter.get("/").text.count("another session held a lock") >= 2
+        before = {name: runs(exporter, name) for name in BOTH}
+        exporter.until_all(BOTH, lambda page, name: runs(page, name) >= before[name] + 30, "three rounds")
+        for other in OTHERS:
+            then = {name: last_success(exporter, name, other) for name in BOTH}
+            exporter.until_all(
+                BOTH, lambda page, name, other=other, then=then: last_success(page, name, other) > then[name], other
+            )
+        assert [failures(exporter, name) for name in BOTH] == [0, 0]
+        assert [exporter.value("tde_target_up", target=name) for name in BOTH] == [1.0, 1.0]
+    exporter.until_all(BOTH, lambda page, name: beats(page, name) == 1, "heartbeats again")
+
+
+@pytest.mark.timeout(120)
+def test_an_embedded_twin_that_somebody_locks(daemon, tmp_path):
+    place = tmp_path / "twins"
+    target = HEALTHY | {
+        "engine": "sqlite",
+        "name": "embedded",
+        "directory": str(place),
+        "key_file": str(place / "key"),
+        "pairs": [{"name": "phonebook", "rows": 5_000}],
+        "operations": ["point_select", "insert_batch"],
+        "standbys": [],
+    }
+    exporter = daemon(settings(target)).start().serving()
+    exporter.until(lambda: exporter.total(RUNS, operation="insert_batch") >= 10, "writing")
+    (plain,) = [path for path in place.glob("*.db") if path.read_bytes()[:6] == b"SQLite"]
+    with contextlib.closing(sqlite3.connect(plain, isolation_level=None)) as somebody:
+        somebody.execute("BEGIN IMMEDIATE")
+        locked = {"operation": "insert_batch", "variant": "plain", "reason": "lock_timeout"}
+        exporter.until(lambda: exporter.total(FAILURES, **locked) >= 2, "writing to wait in vain")
+        before = exporter.total(RUNS, operation="point_select")
+        exporter.until(lambda: exporter.total(RUNS, operation="point_select") >= before + 30, "reading to go on")
+        assert exporter.total(FAILURES, operation="point_select") == 0
+        somebody.execute("ROLLBACK")
+    exporter.until(lambda: written(exporter.page()) >= 10, "runs to be told")
+    before = written(exporter.page())
+    exporter.until(lambda: written(exporter.page()) >= before + 10, "writing again")
+    assert exporter.value("tde_pair_valid") == 1
+
+
+def beats(page, name):
+    return page.value(SUCCESS, target=name, collector="heartbeat")
+
+
+def written(page):
+    return page.total(RUNS, operation="insert_batch") - page.total(FAILURES, operation="insert_batch")
 
 
 def last_success(page, name, collector):

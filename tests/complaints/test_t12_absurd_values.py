@@ -94,7 +94,7 @@ def test_rows_of_the_twins_that_are_null_or_of_another_type(everywhere, daemon):
     exporter.until_all(BOTH, lambda page, name: page.value("tde_pair_valid", target=name) == 1, "valid pairs again")
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 def test_bytes_that_change_on_their_way(everywhere, daemon, make_proxy, scraped):
     proxies = [make_proxy(watched.server.address) for watched in everywhere]
     targets = [watched.target(proxy.address) for watched, proxy in zip(everywhere, proxies, strict=True)]
@@ -104,7 +104,7 @@ def test_bytes_that_change_on_their_way(everywhere, daemon, make_proxy, scraped)
         for seed in itertools.count():
             for proxy in proxies:
                 proxy.garble(seed)
-            if seed == 3:
+            if seed == 2:
                 break
             assert_rhythm(exporter, "healthy", rounds=3)
             strict(exporter)
@@ -112,11 +112,11 @@ def test_bytes_that_change_on_their_way(everywhere, daemon, make_proxy, scraped)
         for proxy in proxies:
             proxy.go_on()
         # Half a packet may be waited for until its deadline, and what looked like a refused server rests for a while.
-        exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 1, "both to be up", patience=100)
+        exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 1, "both to be up", patience=170)
         before = {name: runs(exporter, name) for name in BOTH}
         exporter.until_all(BOTH, lambda page, name: runs(page, name) > before[name], "both to be measured")
     assert scraper.problems == []
-    assert "unexpected error" not in exporter.log.read_text()
+    assert exporter.total("tde_exporter_probe_process_starts_total") == 1
 
 
 def failed(page, name):

@@ -1,4 +1,4 @@
-"""T13: the wall clock steps by an hour under a daemon with servers: it goes on, makes up for nothing, and invents no lag.
+"""T13: the wall clock steps back by an hour under a daemon with servers: it goes on, makes up for nothing, and invents no lag.
 
 apscheduler#351 #752 #1066 #526 #339 #296 #146 #182 #1095
 """
@@ -16,8 +16,7 @@ SAMPLES = 10
 
 
 @pytest.mark.timeout(150)
-@pytest.mark.parametrize("step", ["-3600", "+3600"])
-def test_servers_are_measured_on(everywhere, daemon, libfaketime, tmp_path, step):
+def test_servers_are_measured_on(everywhere, daemon, libfaketime, tmp_path):
     offset = tmp_path / "offset"
     offset.write_text("+0")
     standby = {"name": "far", "host": "127.0.0.1", "port": free_port()}
@@ -36,7 +35,7 @@ def test_servers_are_measured_on(everywhere, daemon, libfaketime, tmp_path, step
     page, begun = exporter.page(), time.monotonic()
     connects = {name: page.total("tde_target_connects_total", target=name) for name in BOTH}
     before = {name: page.total(RUNS, target=name) for name in BOTH}
-    offset.write_text(step)
+    offset.write_text("-3600")
     exporter.until(lambda: exporter.total("tde_exporter_clock_steps_total") >= 1, "the step to be seen")
     exporter.until_all(
         BOTH, lambda page, name: page.total(RUNS, target=name) >= before[name] + 4 * SAMPLES, "runs after"

@@ -13,9 +13,14 @@ from typing import Any, NoReturn
 import pymysql
 from pymysql.constants import CLIENT
 
-from exporter.domain.errors import TlsFailed
+from exporter.domain.errors import ConnectFailed, TlsFailed
 from exporter.engines._mysql_protocol.failures import said
 from exporter.engines._mysql_protocol.settings import ServerSettings, TlsSettings
+
+MOST_BYTES = 64 * 2**20
+MOST_ROWS = 1_000_000
+"""Of one answer, and of a login. None of our statements asks for nearly as much, and a peer that never comes to an end would
+fill the memory faster than any deadline passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,7 @@ class Wire(pymysql.connections.Connection):
 
     def __init__(self, server: ServerSettings, secret: str, program: str) -> None:
         context = None if _plain(server) else tls_context(server.tls)
+        self._received = 0
         self._demands_tls = context is not None and server.tls.mode != "preferred"
         trusted = server.socket is not None or server.tls.verifies
         super().__init__(
@@ -88,7 +94,8 @@ class Wire(pymysql.connections.Connection):
         self._read_timeout = self._write_timeout = seconds
 
     def ask(self, statement: bytes) -> Timed:
-        """Send one statement and read its whole answer."""
+        """Send one statement and read its whole answer. Raises ConnectFailed for one that is longer than anything we asked."""
+        self._received = 0
         begun = time.perf_counter()
         affected = self.query(statement, unbuffered=True)
         result = self._result
@@ -96,6 +103,8 @@ class Wire(pymysql.connections.Connection):
         rows = []
         while result.unbuffered_active and (row := result._read_rowdata_packet_unbuffered()) is not None:
             rows.append(row)
+            if len(rows) > MOST_ROWS:
+                raise ConnectFailed(f"the answer has more than {MOST_ROWS} rows, which we did not ask for")
         done = time.perf_counter()
         return Timed(rows, len(rows) if result.description else affected, headed - begun, done - headed)
 
@@ -112,6 +121,13 @@ class Wire(pymysql.connections.Connection):
             # It would read the rest of its rows when it is collected.
             result.unbuffered_active = False
         self._force_close()  # type: ignore[attr-defined]
+
+    def _read_bytes(self, num_bytes: int) -> bytes:
+        self._received += num_bytes
+        if self._received > MOST_BYTES:
+            raise ConnectFailed(f"the answer is longer than {MOST_BYTES // 2**20} MiB, which we did not ask for")
+        read: bytes = super()._read_bytes(num_bytes)  # type: ignore[misc]
+        return read
 
     def _get_server_information(self) -> None:
         super()._get_server_information()  # type: ignore[misc]

@@ -17,6 +17,7 @@ from exporter.domain.errors import (
     Unavailable,
     Unsupported,
 )
+from exporter.engines._mysql_protocol import wire
 from exporter.engines._mysql_protocol.connection import LOCK_WAIT_SECONDS, server_limit
 from exporter.engines._mysql_protocol.wire import Wire
 from exporter.engines.credentials import Credentials
@@ -209,6 +210,24 @@ def test_a_local_file_is_never_sent(database, connection, tmp_path):
     with pytest.raises((QueryFailed, ConnectFailed)):
         connection.execute(f"LOAD DATA LOCAL INFILE '{tmp_path / 'file'}' INTO TABLE loot.t", timeout=PATIENCE)
     assert database.value("SELECT COUNT(*) FROM loot.t") == 0
+
+
+def test_an_answer_of_many_bytes_is_cut_off(database, connection):
+    rows = " UNION ALL ".join(f"SELECT REPEAT('{letter}', 15000000)" for letter in "abcdef")
+    with pytest.raises(ConnectFailed, match="longer than 64 MiB"):
+        connection.rows(rows, timeout=PATIENCE)
+    assert not connection.alive
+    until(lambda: not [sql for sql in processes(database).values() if "REPEAT" in sql], "the server to notice")
+
+
+def test_an_answer_of_many_rows_is_cut_off(connection, monkeypatch):
+    monkeypatch.setattr(wire, "MOST_ROWS", 1000)
+    ten = f"({' UNION ALL '.join(['SELECT 1 AS one'] * 10)})"
+    many = f"SELECT a.one FROM {ten} a, {ten} b, {ten} c, {ten} d LIMIT"
+    assert len(connection.rows(f"{many} 1000", timeout=PATIENCE)) == 1000
+    with pytest.raises(ConnectFailed, match="more than 1000 rows"):
+        connection.rows(f"{many} 1001", timeout=PATIENCE)
+    assert not connection.alive
 
 
 def test_a_killed_connection_is_lost_and_says_so(database, connection):

@@ -111,6 +111,10 @@ def test_bytes_that_change_on_their_way(everywhere, daemon, make_proxy, scraped)
         exporter.until_all(BOTH, failed, "what is garbled to fail")
         for proxy in proxies:
             proxy.go_on()
+        # A login that was garbled is a refused one, and its secret is not tried again until it changes.
+        for watched in everywhere:
+            watched.change_password("another-one")
+            watched.secret.write_text("another-one")
         # Half a packet may be waited for until its deadline, and what looked like a refused server rests for a while.
         exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 1, "both to be up", patience=170)
         before = {name: runs(exporter, name) for name in BOTH}

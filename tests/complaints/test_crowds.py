@@ -109,6 +109,7 @@ def ticks(pid):
     return int(fields[11]) + int(fields[12])
 
 
+@pytest.mark.long
 @pytest.mark.timeout(150)
 def test_collectors_of_one_target_do_not_starve_each_other(daemon):
     """Each of these hangs until its deadline, every time, and wants to run again long before: all others get their turn."""

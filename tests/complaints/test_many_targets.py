@@ -59,6 +59,7 @@ def resident_mb(pid):
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_half_of_five_hundred_targets_are_dead(daemon, tmp_path, scraped, mute):
     secret = tmp_path / "secret"

@@ -94,6 +94,7 @@ def test_rows_of_the_twins_that_are_null_or_of_another_type(everywhere, daemon):
     exporter.until_all(BOTH, lambda page, name: page.value("tde_pair_valid", target=name) == 1, "valid pairs again")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(400)
 def test_bytes_that_change_on_their_way(everywhere, daemon, make_proxy, scraped):
     proxies = [make_proxy(watched.server.address) for watched in everywhere]

@@ -37,6 +37,7 @@ def written(page):
     )
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120)
 def test_one_directory_of_embedded_twins(daemon, tmp_path):
     place = tmp_path / "twins"

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporter.config.web_config import load
@@ -131,6 +131,7 @@ def test_a_configuration_shows_no_secret(tmp_path: Path) -> None:
     assert "S3CR3T" not in repr(config.tls_server_config).replace("cert='S3CR3T\\n'", "")
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_is_accepted_or_refused_in_words(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     file = tmp_path_factory.getbasetemp() / "any-web.yaml"

@@ -188,7 +188,7 @@ def _of_number(number: int, message: str) -> TargetError:
 def _command_denied(message: str) -> TargetError:
     found = re.match(r"(.+?) command denied to user .*? for (?:column '([^']*)' in )?(table|routine) (\S+)", message)
     if not found:
-        return PermissionMissing(said(message))
+        return PermissionMissing(said(message) or "a grant is missing")
     command, column, kind, name = found.groups()
     name = name.rstrip(".").replace("'", "`")
     where = f"{name}, column `{column}`" if column else name
@@ -200,7 +200,7 @@ def _command_denied(message: str) -> TargetError:
 def _privilege_denied(message: str) -> TargetError:
     found = re.search(r"you need (?:\(at least one of\) the )?(.+?) privilege", message)
     if not found:
-        return PermissionMissing(said(message))
+        return PermissionMissing(said(message) or "a grant is missing")
     several = "one of the privileges" if re.search(r",| or ", found[1]) else "the privilege"
     return PermissionMissing(said(f"{several} {found[1]} is missing"))
 

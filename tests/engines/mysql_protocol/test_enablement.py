@@ -126,7 +126,8 @@ def test_a_restart_of_the_server_is_seen_in_its_sums(make_mariadb, tmp_path) -> 
     server = make_mariadb("11.8")
     watched = plain_only(server, tmp_path)
     try:
-        watched.look(3)
+        # Enough that what a start reads, on a busy machine, is less.
+        watched.look(12)
         assert watched.events == []
         watched.rounds.close()
         server.restart()

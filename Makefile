@@ -12,7 +12,7 @@ help:
 	@echo "make lint       formatting, lint and types only"
 	@echo "make format     mend formatting and what the linter can mend"
 	@echo "make render-dashboards   draw the dashboards with Grafana's front-end code into .cache/pictures"
-	@echo "make audit      ask whether a locked package was withdrawn or has a known weakness; needs osv.dev or pypi.org"
+	@echo "make audit      ask whether a locked package was withdrawn or has a known weakness; needs the network"
 	@echo "make lock       write requirements/*.txt; make lock UPGRADE=--upgrade for the newest packages"
 
 setup:

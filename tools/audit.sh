@@ -1,7 +1,7 @@
 #!/bin/sh
 # Says whether a locked package was withdrawn by its makers, or has a known weakness; exit code 0 only when all were
 # asked about and none has. tools/audit.sh withdrawn: only the first question, which any index or mirror can answer.
-# The second one takes https://pypi.org or https://api.osv.dev: TDE_AUDIT_SERVICE=pypi|osv (osv unless told otherwise).
+# The second one takes the public data of PyPI or of OSV: TDE_AUDIT_SERVICE=pypi|osv (osv unless told otherwise).
 # Needs a Python with venv; installs nothing but pip-audit, into .cache/audit.
 set -eu
 cd "$(dirname "$0")/.."

@@ -88,6 +88,7 @@ def test_a_database_without_encryption_is_watched_until_it_is_encrypted_in_place
     kept = {event["id"]: event for event in json.loads(tell(exporter, "events", "list", "--json"))}
     assert {event["id"] for event in listed} <= kept.keys()
     assert [event["id"] for event in kept.values() if event["kind"] == "enablement"] == [enablement["id"]]
+    assert len({(event["kind"], event["pair"], event["text"]) for event in kept.values()}) == len(kept), "each once"
 
 
 def test_what_an_operator_marks_is_on_the_page_within_seconds(daemon, small, tell):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from exporter.bundle.dashboards.board import Place, Row
 from exporter.bundle.dashboards.limits import CPU, THRESHOLD
-from exporter.bundle.dashboards.palette import BLUE, DASHED, GREY, OBJECTS, ORANGE, PURPLE
+from exporter.bundle.dashboards.palette import BLUE, DASHED, GREY, ORANGE, PURPLE
 from exporter.bundle.dashboards.panels import LAST, Panel, Query, Style, timeseries
-from exporter.bundle.dashboards.queries import OPERATION, RATE, TARGET, lag, read_latency, share
+from exporter.bundle.dashboards.queries import OPERATION, TARGET, lag, read_latency, share
+from exporter.bundle.dashboards.shared import ciphered, objects_by_state
 from exporter.bundle.dashboards.tables import Column, table
 
 _SELECTED = f'{OPERATION},percentile="$percentile",window="1h"'
@@ -126,23 +127,9 @@ DATABASE = Row(
             40,
             8,
             8,
-            timeseries(
-                "Decrypts and encrypts of the database",
+            ciphered(
                 "Blocks or values that the whole database decrypts and encrypts in a second.",
                 "It should rise from near 0 at the enablement, and during the conversion encrypts should.",
-                [
-                    Query(
-                        f"sum by (unit) (rate(tde_instance_decrypts_total{{{TARGET}}}[{RATE}]))", "{{unit}}s decrypted"
-                    ),
-                    Query(
-                        f"sum by (unit) (rate(tde_instance_encrypts_total{{{TARGET}}}[{RATE}]))", "{{unit}}s encrypted"
-                    ),
-                ],
-                "ops",
-                none="not counted by this engine",
-                low=0,
-                styles=[Style("/decrypted$/", ORANGE), Style("/encrypted$/", PURPLE, {"lineStyle": DASHED})],
-                calcs=LAST,
             ),
         ),
         Place(
@@ -164,19 +151,9 @@ DATABASE = Row(
             42,
             8,
             8,
-            timeseries(
-                "Objects by state of encryption",
+            objects_by_state(
                 "Number of objects in the inventory by state.",
                 "During a conversion the stack turns from blue to orange.",
-                [Query(f"sum by (state) (max by (kind, state) (tde_objects{{{TARGET}}}))", "{{state}}")],
-                "none",
-                none="no inventory",
-                decimals=0,
-                low=0,
-                styles=[Style(state, colour) for state, colour in OBJECTS.items()],
-                stacked=True,
-                steps_of=True,
-                calcs=LAST,
             ),
         ),
         Place(

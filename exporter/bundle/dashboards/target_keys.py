@@ -10,7 +10,6 @@ from exporter.bundle.dashboards.palette import (
     GOOD,
     GREY,
     KEYSTORES,
-    OBJECTS,
     ORANGE,
     VERMILION,
     YES_OR_NO,
@@ -19,6 +18,7 @@ from exporter.bundle.dashboards.palette import (
 )
 from exporter.bundle.dashboards.panels import LAST, Panel, Query, Style, stat, timeline, timeseries
 from exporter.bundle.dashboards.queries import TARGET, coverage, keystore
+from exporter.bundle.dashboards.shared import objects_by_state
 from exporter.bundle.dashboards.tables import Column, table
 
 MOVING = (Word("", 1, "STALLED", BAD), Word("", 0, "NO", GOOD))
@@ -186,20 +186,10 @@ KEYS = Row(
             67,
             8,
             8,
-            timeseries(
-                "Objects by state of encryption",
+            objects_by_state(
                 "Number of objects in the inventory by state: encrypted, plain, pending (should be encrypted, nothing works on"
                 " it), in progress, unknown.",
                 "During a conversion the stack turns from blue to orange. Orange that shrinks is encryption lost.",
-                [Query(f"sum by (state) (max by (kind, state) (tde_objects{{{TARGET}}}))", "{{state}}")],
-                "none",
-                none="no inventory",
-                decimals=0,
-                low=0,
-                styles=[Style(state, colour) for state, colour in OBJECTS.items()],
-                stacked=True,
-                steps_of=True,
-                calcs=LAST,
             ),
         ),
         Place(

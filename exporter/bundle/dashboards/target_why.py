@@ -7,6 +7,7 @@ from exporter.bundle.dashboards.limits import CPU
 from exporter.bundle.dashboards.palette import BLUE, DASHED, ENCRYPTED, GREY, ORANGE, PLAIN, PURPLE, TEAL
 from exporter.bundle.dashboards.panels import LAST, Panel, Query, Style, band, timeseries
 from exporter.bundle.dashboards.queries import OPERATION, PAIR, RATE, TARGET, per_run, read_latency, share
+from exporter.bundle.dashboards.shared import ciphered
 from exporter.bundle.dashboards.tables import Column, table
 
 _TWINS = (Style("encrypted", ENCRYPTED), Style("plain", PLAIN, {"lineStyle": DASHED}))
@@ -63,25 +64,11 @@ CIPHER = Row(
             31,
             8,
             8,
-            timeseries(
-                "Decrypts and encrypts of the database",
+            ciphered(
                 "Blocks or values that the whole database decrypts and encrypts in a second, by its own counters or derived"
                 " from reads of encrypted files.",
                 "Times the cost of one decrypt this is the processor time that encryption takes. Near 0: the cache holds"
                 " everything, and encryption costs nothing now.",
-                [
-                    Query(
-                        f"sum by (unit) (rate(tde_instance_decrypts_total{{{TARGET}}}[{RATE}]))", "{{unit}}s decrypted"
-                    ),
-                    Query(
-                        f"sum by (unit) (rate(tde_instance_encrypts_total{{{TARGET}}}[{RATE}]))", "{{unit}}s encrypted"
-                    ),
-                ],
-                "ops",
-                none="not counted by this engine",
-                low=0,
-                styles=[Style("/decrypted$/", ORANGE), Style("/encrypted$/", PURPLE, {"lineStyle": DASHED})],
-                calcs=LAST,
             ),
         ),
         Place(

@@ -58,6 +58,8 @@ class OperationSettings(Strict):
     """Individually timed queries for each twin in a tick. Scans and batches use 1."""
     timeout: Duration = Field(2.0, ge=0.01, le=600)
     """Hard deadline of one query, the same for both twins. A query that takes longer is cancelled and counts as infinitely slow."""
+    percentile_95: bool = False
+    """Also show the 95th percentile, in times and in ratios, of operations that take more than one sample in a tick. Nothing is judged by it, and no alert reads it."""
 
 
 class IntervalSettings(Strict):

@@ -184,13 +184,13 @@ _ENTRIES = (
     Metric("tde_canary_bytes_read_total", Kind.COUNTER, Section.CANARY, "Bytes that canary queries read from storage, discarded warm-ups included: blocks read times their size. Absent where the engine does not count them.", _TARGET, "bytes"),
     Metric("tde_canary_bytes_written_total", Kind.COUNTER, Section.CANARY, "Bytes that canary queries wrote: the blocks that the encrypted twin encrypted, and as many for the plain twin. Absent where the engine does not count them.", _TARGET, "bytes"),
     Metric("tde_canary_tier", Kind.GAUGE, Section.CANARY, "What the operation can say at the rate that interval, samples in a tick and budgets allow now: 1 P99 within an hour, 2 P50 within an hour and P99 only over a day, 3 P50 only (one sample in a tick, or too few in an hour).", _OPERATION),
-    Metric("tde_canary_latency_seconds", Kind.GAUGE, Section.CANARY, "Exact percentile of the time of canary queries in the window, by the clock that decides. Absent when so many failed that the percentile is not finite.", (*_SIDE, "percentile", "window"), "seconds"),
+    Metric("tde_canary_latency_seconds", Kind.GAUGE, Section.CANARY, "Exact percentile of the time of canary queries in the window, by the clock that decides. The 50th only, where one query a tick is measured. Absent when so many failed that the percentile is not finite.", (*_SIDE, "percentile", "window"), "seconds"),
     Metric("tde_canary_cold_ratio", Kind.GAUGE, Section.CANARY, "Share of canary queries in the last hour that touched storage.", _SIDE, "ratio"),
     Metric("tde_canary_cpu_seconds_total", Kind.COUNTER, Section.CANARY, "CPU time of the server (of the thread, for the embedded engine) spent in the runs.", _SIDE, "seconds"),
     Metric("tde_canary_server_seconds_total", Kind.COUNTER, Section.CANARY, "Time of the runs as the server itself reports it.", _SIDE, "seconds"),
     Metric("tde_canary_blocks_read_total", Kind.COUNTER, Section.CANARY, "Blocks physically read in the runs.", _SIDE, "blocks"),
     Metric("tde_canary_decrypts_total", Kind.COUNTER, Section.CANARY, "Blocks or values decrypted in the runs; source tells whether the engine counts them (counter) or they are derived (proxy).", (*_SIDE, "unit", "source"), "blocks or values"),
-    Metric("tde_canary_encrypts_total", Kind.COUNTER, Section.CANARY, "Blocks or values encrypted in the runs; source as for decrypts.", (*_SIDE, "unit", "source"), "blocks or values"),
+    Metric("tde_canary_encrypts_total", Kind.COUNTER, Section.CANARY, "Blocks or values encrypted in the runs of operations that write; source as for decrypts. Of one that reads it appears when it should ever encrypt anything.", (*_SIDE, "unit", "source"), "blocks or values"),
     Metric("tde_canary_phase_seconds_total", Kind.COUNTER, Section.CANARY, "Time of the successful runs by phase: execute, fetch, and commit for operations that write. Connecting is tde_target_connect_seconds_total.", (*_SIDE, "phase"), "seconds"),
 )  # fmt: skip
 

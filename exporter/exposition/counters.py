@@ -26,6 +26,7 @@ class SideCounts:
         self._failures = Counter({Reason.TIMEOUT: 0})
         self._decrypts: Counter[CipherUnit] = Counter()
         self._encrypts: Counter[CipherUnit] = Counter()
+        self._writes = CATALOGUE[operation].writes
         self._cpu_seconds: float | None = None
         self._server_seconds: float | None = None
         self._blocks_read: int | None = None
@@ -53,7 +54,9 @@ class SideCounts:
             self._blocks_read = _sum(self._blocks_read, work.blocks_read)
             if unit is not None:
                 _count(self._decrypts, unit, work.decrypts)
-                _count(self._encrypts, unit, work.encrypts)
+                if self._writes or work.encrypts:
+                    # A reading operation encrypts nothing; should one do, it is shown.
+                    _count(self._encrypts, unit, work.encrypts)
 
     def view(self) -> SideView:
         return SideView(

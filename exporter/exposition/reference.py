@@ -59,7 +59,7 @@ is rendered when something changed. OpenMetrics and the older text format are se
 | `pair` | configured name of the twin pair |
 | `operation` | name of the canary operation |
 | `variant` | `encrypted` or `plain`: what verification found, whatever the configuration says |
-| `percentile` | {", ".join(f"`{percentile}`" for percentile in PERCENTILES)}; ratios of operations measured one query a tick have `50` only |
+| `percentile` | {", ".join(f"`{percentile}`" for percentile in PERCENTILES)}; `95` for operations with `percentile_95: true`; operations measured one query a tick have `50` only |
 | `window` | `{WINDOW}`: the last hour, up to now; `{DAY}`: the last 24 whole hours, so it begins after the first of them |
 | `reference` | what encrypted / plain is held against: `plain`, the twin now; `baseline`, what the twins differed by before |
 | `threshold` | how many times the reference is too much: `{DEFAULT_THRESHOLD}` (a ticket), `{CRITICAL_THRESHOLD}` (an alarm) |

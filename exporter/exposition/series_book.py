@@ -33,11 +33,13 @@ Levels = Mapping[Variant, Mapping[int, Level]]
 
 
 class Outline(NamedTuple):
-    """A series as it is configured: `samples` of each side in a tick, and the seconds from tick to tick."""
+    """A series as it is configured: `samples` of each side in a tick, the seconds from tick to tick, and percentiles that are
+    shown besides those that are judged."""
 
     phase: Phase
     samples: int
     period: float
+    shown_besides: tuple[int, ...] = ()
 
 
 class Plan(NamedTuple):
@@ -236,7 +238,8 @@ class SeriesBook:
     # -- steps -------------------------------------------------------------------------------------------
 
     def _anew(self, began: float) -> Series:
-        return Series(began, self.outline.samples, certifying=self._certifying)
+        outline = self.outline
+        return Series(began, outline.samples, certifying=self._certifying, shown_besides=outline.shown_besides)
 
     def _begin_anew(self, certifying: bool, at: float) -> None:
         if certifying is self._certifying:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from exporter.config.schema import Settings
+from exporter.config.schema import PairSettings, Settings, TargetSettings
 from exporter.domain.clock import Clock
 from exporter.domain.model import Operation, SeriesKey, Tick
 from exporter.exposition.series_book import Change, Dated, Judged, Levels, Outline, Plan, SeriesBook
@@ -39,10 +39,14 @@ Plans = Mapping[SeriesKey, Plan]
 
 def outlines_of(settings: Settings) -> dict[SeriesKey, Outline]:
     """All series of a configuration."""
+
+    def outline(target: TargetSettings, pair: PairSettings, operation: Operation) -> Outline:
+        measured = settings.operation(operation)
+        besides = (95,) if measured.percentile_95 else ()
+        return Outline(pair.phase, measured.samples, settings.intervals_of(target).canary, besides)
+
     return {
-        SeriesKey(target.name, pair.name, operation): Outline(
-            pair.phase, settings.operation(operation).samples, settings.intervals_of(target).canary
-        )
+        SeriesKey(target.name, pair.name, operation): outline(target, pair, operation)
         for target in settings.targets
         for pair in target.pairs
         for operation in target.canary_operations

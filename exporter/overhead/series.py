@@ -21,7 +21,7 @@ from exporter.overhead.series_evidence import SeriesEvidence
 from exporter.overhead.tau import HOUR, SIX_HOURS, Wandering, window_estimate
 from exporter.overhead.verdict import Breach, Situation, State, Supply, Verdict, word_of_state
 from exporter.overhead.window_day import DaySummary, DayWindow
-from exporter.overhead.windows import SeriesSummary, SeriesWindow
+from exporter.overhead.windows import PERCENTILES, SeriesSummary, SeriesWindow
 from exporter.overhead.words import DEFAULT_THRESHOLD
 
 _STATE_VERSION = 1
@@ -48,6 +48,7 @@ class Series:
     """Not thread-safe; call it from one thread. All times are steady seconds.
 
     `samples` are those of each side in a tick: with one there is no 99th percentile, and the units are judged.
+    Percentiles that are `shown_besides` the median and the 99th are not judged.
     A series that is `certifying` has no evidence and no breach. `began` is when the exporter started to measure.
     """
 
@@ -57,17 +58,18 @@ class Series:
         samples: int,
         *,
         certifying: bool = False,
-        percentiles: Sequence[int] = (50, 99),
+        shown_besides: Sequence[int] = (),
         threshold: float = DEFAULT_THRESHOLD,
         critical: float | None = CRITICAL_THRESHOLD,
     ) -> None:
-        chosen = for_bursts(percentiles, threshold, critical) if samples > 1 else for_units(threshold, critical)
+        chosen = for_bursts(PERCENTILES, threshold, critical) if samples > 1 else for_units(threshold, critical)
         self._plain = () if certifying else chosen
         self._detectors = self._plain
         self._certifying, self._threshold, self._samples = certifying, threshold, samples
         self._before: dict[int, Ratio] = {}
         self._told = False
         self._hours, self._six_hours = Wandering(HOUR), Wandering(SIX_HOURS)
+        percentiles = (*PERCENTILES, *shown_besides) if samples > 1 else (50,)
         self.window = SeriesWindow(percentiles=percentiles, tau=lambda figure: self._hours.tau(figure))
         self._day = DayWindow(percentiles)
         self._evidence = SeriesEvidence(self._detectors)

@@ -114,6 +114,20 @@ def test_single_samples_are_judged_by_their_units(make_tick: Any) -> None:
     assert [breach.name for breach in judged.breaches] == [MEDIAN]
     assert not life.series.boost_wanted
     assert set(judged.hour.latency_ratio) == {50}
+    assert [set(window.percentiles[side]) for window in (judged.hour, judged.day) for side in Variant] == [{50}] * 4
+
+
+def test_a_percentile_that_is_shown_besides_is_not_judged(make_tick: Any) -> None:
+    life = Life(make_tick, shown_besides=(95,))
+    judged = life.live(12.5 * HOUR, 1.5)
+    for window in (judged.hour, judged.day):
+        assert set(window.latency_ratio) == {50, 95, 99}
+        assert set(window.percentiles[E]) == {50, 95, 99}
+    assert judged.hour.percentiles[E][50] < judged.hour.percentiles[E][95] < judged.hour.percentiles[E][99]
+    assert judged.hour.latency_ratio[95].lower is not None
+    assert {evidence.detector.name.percentile for evidence in judged.evidence} == {50, 99}
+    life.restart()
+    assert set(life.live(60.0).hour.latency_ratio) == {50, 95, 99}
 
 
 def test_more_samples_are_wanted_while_the_evidence_grows(make_tick: Any) -> None:

@@ -36,6 +36,7 @@ NO_BREACH = "no breach lasts"
 NO_RULES = "this Prometheus has no rules"
 QUIET = "no conversion is under way, and nothing waits for one"
 ITS_HOST = "the host's processors are told after two readings, and only where they can be seen"
+READS = "the operation that is selected at first only reads, and so encrypts nothing"
 NO_SESSION = "no session was opened while Prometheus looked"
 NO_BASELINE = "no baseline was frozen"
 BEFORE = "Prometheus has not seen the time before the event"
@@ -63,6 +64,7 @@ MAY_BE_EMPTY = {
         **_because(NOT_KEPT, "31AB", "40A", "41A", "44B", "61AB", "63A", "69EF", "70A", "72B", "73BIJ", "82B"),
         **_because(ITS_HOST, "42AB", "81C"),
         **_because(QUIET, "68A", "69CD", "74A"),
+        **_because(READS, "33B"),
     },
     "tde-enablement": {
         **_because(NO_BASELINE, "11A", "12ABC", "13AB", "20ABCDE", "21A", "22ACDEFG"),

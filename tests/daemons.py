@@ -21,7 +21,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.processes import alive
 
-PATIENCE = 45.0
+PATIENCE = 100.0
+"""Seconds; many times as long as anything takes that is waited for. Only what fails waits so long."""
+ENDS_WITHIN = 5.0 * 5
+"""Seconds. An exporter ends within five of them, and has fivefold room on a busy machine."""
+# One for all, for making one costs more than a scrape; each request has a connection of its own, as a scraper's may have.
+_CLIENT = httpx.Client(timeout=20.0, limits=httpx.Limits(max_keepalive_connections=0))
 
 
 def free_port() -> int:
@@ -116,6 +121,10 @@ class Daemon:
 
         self.until(hold, what, patience)
 
+    def until_said(self, words: str, times: int = 1) -> None:
+        """Wait until the landing page says it so often: a reason may be there a moment after what it is the reason of."""
+        self.until(lambda: self.get("/").text.count(words) >= times, f"the page to say {words!r}")
+
     def ready(self) -> Daemon:
         self.until(lambda: self.get("/-/ready").status_code == 200, "readiness")
         return self
@@ -126,7 +135,7 @@ class Daemon:
         return self
 
     def get(self, path: str, **options) -> httpx.Response:
-        return httpx.get(self.url + path, timeout=20.0, **options)
+        return _CLIENT.get(self.url + path, **options)
 
     def page(self) -> Page:
         """The metrics as they are now."""
@@ -173,6 +182,21 @@ class Daemon:
         """A snapshot in the terminal, with the same settings."""
         ran = subprocess.run([*self._command, "once"], env=self._environ, capture_output=True, text=True, timeout=60)
         assert ran.returncode == 0, ran.stderr
+
+    def lose_probe(self) -> Page:
+        """Kill the one probe process; a page that was scraped before there was another one."""
+        pages: list[Page] = []
+
+        def shown() -> bool:
+            # Once more, where its successor was there before anybody had looked.
+            for pid in self.children():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            pages.append(self.page())
+            return pages[-1].value("tde_exporter_probe_process_up", process="0") == 0
+
+        self.until(shown, "the end of the probe process to show")
+        return pages[-1]
 
     def children(self) -> list[int]:
         """Process ids of the probe processes."""

@@ -23,7 +23,7 @@ from exporter.probing.supervisor import Supervisor
 from exporter.probing.turnstile import Turnstile
 from tests import processes
 
-until = partial(processes.until, patience=45.0)
+until = partial(processes.until, patience=100.0)
 POINT = ("scripted", Operation.POINT_SELECT)
 
 

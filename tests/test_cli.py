@@ -176,7 +176,7 @@ def test_a_full_disk_under_the_output_is_one_line(config, tmp_path, unbuffered):
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=50,
+            timeout=100,
             check=False,
         )
     done.stdout = ""

@@ -253,7 +253,7 @@ raise {error}
 def test_what_nobody_caught_is_logged_redacted(format: str) -> None:
     program = _CRASH.format(format=format, error="LookupError(secret)")
     ran = subprocess.run(
-        [sys.executable, "-c", program, MARKER], capture_output=True, text=True, timeout=50, check=False
+        [sys.executable, "-c", program, MARKER], capture_output=True, text=True, timeout=100, check=False
     )
 
     found = ran.stderr.splitlines()
@@ -271,7 +271,7 @@ def test_what_nobody_caught_is_logged_redacted(format: str) -> None:
 def test_an_interrupt_leaves_no_traceback() -> None:
     program = _CRASH.format(format="logfmt", error="KeyboardInterrupt")
     ran = subprocess.run(
-        [sys.executable, "-c", program, MARKER], capture_output=True, text=True, timeout=50, check=False
+        [sys.executable, "-c", program, MARKER], capture_output=True, text=True, timeout=100, check=False
     )
 
     assert ran.returncode != 0

@@ -34,7 +34,7 @@ def world(make_mariadb, make_proxy, libfaketime, tmp_path) -> Iterator[World]:
         world.close()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_minute_of_chaos(world):
     """Each fault once, in any order."""
     survive(world, at_least=0.0, suite="chaos, each fault once")

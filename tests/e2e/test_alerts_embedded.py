@@ -22,7 +22,7 @@ from tests.alarms import Story, at_pace, watched
 from tests.processes import appliers
 
 # The first test waits for an hour of paced time and what was done before.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 FACTOR = 240.0
 CIPHER = "aegis"

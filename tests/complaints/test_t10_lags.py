@@ -32,10 +32,9 @@ def test_a_page_tells_a_lag_or_that_it_is_unknown(daemon):
     target: dict[str, Any] = {"name": "db", "engine": "fake", "standbys": standbys, "operations": ["point_select"]}
     target["intervals"] = {"standby": "1s", "canary": "1s"}
     exporter = daemon(settings(target)).start().serving()
+    # That nothing is known of them is said before they are read.
     exporter.until_all(
-        STANDBYS,
-        lambda page, name: page.value(KNOWN, standby=name, kind="apply") is not None,
-        "the standbys to be read",
+        STANDBYS, lambda page, name: page.value("tde_standby_configured", standby=name) is not None, "them to be read"
     )
     page = exporter.page()
     for name, (said, lag) in STANDBYS.items():

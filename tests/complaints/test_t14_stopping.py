@@ -20,7 +20,7 @@ def test_drivers_that_hang_in_the_middle_of_queries(everywhere, daemon, make_pro
     exporter = daemon(settings(HEALTHY, wedged, *targets)).start().serving()
     names = ["mute", "frozen", "healthy"]
     exporter.until_all(names, runs, "runs")
-    exporter.until(lambda: exporter.total("tde_target_connects_total", target="wedged") == 3, "the wedged call")
+    exporter.until(lambda: exporter.total("tde_target_connects_total", target="wedged") >= 3, "the wedged call")
     before = {name: runs(exporter, name) for name in names}
     children = exporter.children()
     proxy.go_silent()

@@ -67,9 +67,8 @@ def test_a_scrape_asks_no_database(daemon):
         scraper.join()
 
     assert len(known) == 80
-    # Unknown, until the call is given up: a scrape that waited for it would have come after that.
-    assert known.count(None) > 40
-    exporter.until(lambda: exporter.value("tde_target_up", target="deaf") == 0, "the target to be down")
+    # Unknown, until the call is given up. A scrape that waited for it would have come after that, and all others after it.
+    assert known.count(None) >= 20
 
 
 def test_the_daemon_ends_in_time_whatever_hangs(daemon):
@@ -77,7 +76,10 @@ def test_the_daemon_ends_in_time_whatever_hangs(daemon):
     exporter = daemon(settings(*wedged)).start()
     exporter.until(lambda: exporter.get("/metrics").status_code == 200, "a page")
     # What comes after connecting to a target and to its two twins is the first query, which never ends.
-    exporter.until(lambda: exporter.total("tde_target_connects_total") == 3 * 3, "calls that never end")
+    names = [target["name"] for target in wedged]
+    exporter.until_all(
+        names, lambda page, name: page.total("tde_target_connects_total", target=name) >= 3, "calls that never end"
+    )
 
     assert exporter.stop() < ENDS_WITHIN
 

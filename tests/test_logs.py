@@ -295,7 +295,9 @@ _keys = st.text(min_size=1, max_size=8).filter(
 )
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(
     message=st.text(max_size=30) | st.just(MARKER),
     extra=st.dictionaries(_keys, _anything, max_size=4),

@@ -5,7 +5,8 @@ import time
 import pytest
 
 
-@pytest.mark.parametrize("step", ["-3600", "+3600"])
+# Back, `tests/complaints/test_t13_clock.py` steps as well, under targets with servers.
+@pytest.mark.parametrize("step", [pytest.param("-3600", marks=pytest.mark.long), "+3600"])
 def test_runs_go_on_after_a_step_and_come_one_by_one(daemon, small, libfaketime, tmp_path, step):
     stepped = tmp_path / "offset"
     stepped.write_text("+0")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.processes import alive
+from tests.servers.room import free_port as free_port  # from here as well
 
 PATIENCE = 100.0
 """Seconds; many times as long as anything takes that is waited for. Only what fails waits so long."""
@@ -27,12 +27,6 @@ ENDS_WITHIN = 5.0 * 5
 """Seconds. An exporter ends within five of them, and has fivefold room on a busy machine."""
 # One for all, for making one costs more than a scrape; each request has a connection of its own, as a scraper's may have.
 _CLIENT = httpx.Client(timeout=20.0, limits=httpx.Limits(max_keepalive_connections=0))
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]

@@ -156,14 +156,14 @@ class Daemon:
         assert self.process is not None
         begun = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(30.0)
+        code = self.process.wait(PATIENCE)
         assert code == 0, self.words()
         return time.monotonic() - begun
 
     def kill(self) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
-            self.process.wait(10.0)
+            self.process.wait(PATIENCE)
 
     def until_gone(self, pid: int, patience: float = PATIENCE) -> None:
         """Wait for the end of a process that is not ours."""
@@ -174,7 +174,7 @@ class Daemon:
 
     def once(self) -> None:
         """A snapshot in the terminal, with the same settings."""
-        ran = subprocess.run([*self._command, "once"], env=self._environ, capture_output=True, text=True, timeout=60)
+        ran = subprocess.run([*self._command, "once"], env=self._environ, capture_output=True, text=True, timeout=PATIENCE)
         assert ran.returncode == 0, ran.stderr
 
     def lose_probe(self) -> Page:

@@ -75,7 +75,7 @@ def test_a_driver_with_a_defect_and_processes_that_crash(daemon, tmp_path):
     exporter.until(lambda: exporter.children() not in ([], [probe]), "a new probe process")
     assert_rhythm(exporter, "healthy", rounds=1)
     exporter.process.send_signal(signal.SIGABRT)
-    exporter.process.wait(60)
+    exporter.process.wait(100)
     said = "\n".join([*pages, exporter.log.read_text()])
     assert "***" in said
     assert marker not in said

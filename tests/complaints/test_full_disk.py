@@ -74,7 +74,7 @@ def test_a_disk_that_is_full_or_read_only_at_the_start(daemon, size_kb, option, 
     exporter = daemon(SETTINGS)
     OwnDisk(exporter, size_kb, option)
     exporter.start()
-    assert exporter.process.wait(60) == 1
+    assert exporter.process.wait(100) == 1
     assert words in exporter.words()
     assert len(exporter.words().splitlines()) == 1
 

@@ -477,7 +477,7 @@ def test_closing_ends_a_running_query_at_once(case, opened):
     running.wait()
     watch = Stopwatch()
     session.close()
-    thread.join(10.0)
+    thread.join(50.0)
 
     assert watch.seconds < 5 * 1.0
     assert [type(error) for error in ended] == [Cancelled]

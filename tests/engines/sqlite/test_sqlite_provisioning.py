@@ -296,7 +296,7 @@ def test_closing_ends_a_build_at_once_and_leaves_nothing(tmp_path):
     thread.start()
     assert building.wait(20.0)
     session.close()
-    thread.join(5 * 1.0)
+    thread.join(50.0)
 
     assert ended == [Cancelled]
     assert place.temporary_files() == []

@@ -209,20 +209,26 @@ def accelerated(folder: Path, interval: float, warm: int, runs: int, every: int)
 
 # -- a daemon ---------------------------------------------------------------------------------------------
 class Sessions:
-    """Ends the sessions of an account every now and then, and counts them all the while."""
+    """Ends the sessions of an account every now and then, and counts them all the while.
+
+    A session that was ended is listed until its thread has noticed, which a busy server may put off; it is not counted.
+    """
 
     def __init__(self, watched: Watched, pause: float = 2.0) -> None:
         self._watched, self._pause = watched, pause
         self.most = self.killed = self.now = 0
+        self._ended: set[int] = set()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self) -> None:
         due = time.monotonic()
         while not self._stop.wait(0.1):
-            self.now = len(self._watched.session_ids())
+            found = set(self._watched.session_ids())
+            self.now = len(found - self._ended)
             self.most = max(self.most, self.now)
             if time.monotonic() >= due:
+                self._ended |= found
                 self.killed += self._watched.kill_sessions()
                 due = time.monotonic() + self._pause
 

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from tests.complaints.test_t01_mute_peer import HEALTHY, assert_rhythm
+from tests.daemons import ENDS_WITHIN
 from tests.servers.certificates import Pair
 from tests.watched import Watched, settings
 
@@ -19,7 +20,6 @@ def put(pair, place):
     place.cert.write_bytes(pair.cert.read_bytes())
 
 
-@pytest.mark.timeout(150)
 def test_the_certificate_of_a_database_expires_and_is_renewed(make_mariadb, certificates, daemon, tmp_path):
     place = Pair(tmp_path / "db.pem", tmp_path / "db.key")
     put(certificates.server, place)
@@ -35,7 +35,7 @@ def test_the_certificate_of_a_database_expires_and_is_renewed(make_mariadb, cert
     watched.kill_sessions()
     exporter.until(lambda: exporter.total(ERRORS, target="mariadb", reason="tls") >= 1, "the certificate to be refused")
     exporter.until(lambda: exporter.value(UP, target="mariadb") == 0, "the target to be down")
-    assert "certificate has expired" in exporter.get("/").text
+    exporter.until_said("certificate has expired")
     assert_rhythm(exporter, "healthy", rounds=2)
     assert exporter.total(ERRORS, target="mariadb", reason="auth") == 0
 
@@ -44,7 +44,6 @@ def test_the_certificate_of_a_database_expires_and_is_renewed(make_mariadb, cert
     exporter.until(lambda: exporter.value(UP, target="mariadb") == 1, "the renewed one to be accepted", patience=100)
 
 
-@pytest.mark.timeout(120)
 def test_the_certificate_of_the_page_expires_and_is_renewed(certificates, daemon, tmp_path):
     place = Pair(tmp_path / "web.pem", tmp_path / "web.key")
     put(certificates.expired, place)
@@ -61,7 +60,7 @@ def test_the_certificate_of_the_page_expires_and_is_renewed(certificates, daemon
     put(certificates.server, place)
     exporter.until(lambda: answers(url, trusting), "the renewed certificate to be shown")
     careless.close()
-    assert exporter.stop() < 5
+    assert exporter.stop() < ENDS_WITHIN
 
 
 def answers(url, context):

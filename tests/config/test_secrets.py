@@ -54,7 +54,9 @@ def test_the_environment_of_the_process_is_the_default(monkeypatch: pytest.Monke
     assert SecretSource(env="PW").read() == "pässword"
 
 
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\n\r"), min_size=1, max_size=128))
 def test_any_text_arrives_as_it_is(tmp_path: Path, password: str) -> None:
     for end in (b"", b"\n", b"\r\n"):

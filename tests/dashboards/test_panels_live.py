@@ -95,7 +95,7 @@ def mark_enablement(exporter: Daemon) -> None:
         "enablement",
     ]
     environ = {**os.environ, "TDE_EXPORTER_STATE_DIRECTORY": str(exporter.directory / "state")}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=50, check=False)
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
 
 

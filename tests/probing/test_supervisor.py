@@ -42,7 +42,7 @@ class Watched:
         return self.supervisor.pids().get(0)
 
 
-until = partial(processes.until, patience=45.0)
+until = partial(processes.until, patience=100.0)
 
 
 def children():
@@ -76,7 +76,7 @@ def test_a_child_that_reads_nothing_holds_up_neither_start_nor_stop(watched):
     until(lambda: set(children()) - strangers, "the child")
     (child,) = set(children()) - strangers
     os.kill(child, signal.SIGSTOP)
-    starting.join(10.0)
+    starting.join(50.0)
     assert not starting.is_alive()
 
     begun = time.monotonic()
@@ -148,7 +148,7 @@ def test_a_listener_that_is_stuck_does_not_speak_for_the_successor(watched):
 
     stuck = watched(deliver=deliver)
     stuck.supervisor.start()
-    assert held.wait(45.0)
+    assert held.wait(100.0)
     os.kill(stuck.pid(), signal.SIGKILL)
     until(lambda: stuck.ups == [True, False, True], "the successor")
     free.set()

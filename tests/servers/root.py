@@ -39,7 +39,7 @@ class Root:
             "ssl_disabled": True,
             "autocommit": True,
             "charset": "utf8mb4",
-            "connect_timeout": 5,
+            "connect_timeout": 30,
             "read_timeout": 60,
             "write_timeout": 60,
             "cursorclass": pymysql.cursors.DictCursor,

@@ -31,7 +31,6 @@ def test_five_hours_of_runs_leave_nothing_behind(tmp_path, caplog):
     assert readings.slope("blocks", runs=1) < BLOCKS_PER_RUN, readings.values["blocks"]
 
 
-@pytest.mark.timeout(240)
 def test_a_daemon_whose_targets_fail_and_whose_sessions_are_ended(daemon, watched):
     exporter = daemon(soak.daemon_settings(watched, targets=8, often=4))
     found = soak.soak(exporter, watched, lambda runs, seconds: runs > 60 and seconds > 12, every=0.5, warm=4.0)

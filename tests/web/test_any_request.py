@@ -64,7 +64,9 @@ def said(served: Any, sent: bytes) -> bytes:
         return received
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(sent=requests | st.binary(max_size=200))
 def test_any_request_is_answered_or_ended(served: Any, sent: bytes) -> None:
     received = said(served, sent)

@@ -47,7 +47,7 @@ def reloading(serve):
 
     found = Reloading()
     yield found
-    assert all(server.stop(timeout=5.0) for server in found.servers)
+    assert all(server.stop(timeout=25.0) for server in found.servers)
 
 
 def test_a_reload_is_answered_with_what_became_of_it(reloading):

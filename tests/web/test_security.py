@@ -60,7 +60,7 @@ def client_context(ca: Path, pair: Pair | None = None) -> ssl.SSLContext:
 
 
 def ask_tls(served, context: ssl.SSLContext, path: str = "/metrics", headers: dict[str, str] | None = None) -> int:
-    connection = http.client.HTTPSConnection("localhost", served.address[1], timeout=10, context=context)
+    connection = http.client.HTTPSConnection("localhost", served.address[1], timeout=50, context=context)
     try:
         connection.request("GET", path, headers=headers or {})
         return connection.getresponse().status
@@ -116,7 +116,7 @@ def test_a_renewed_certificate_is_served_at_once_and_open_connections_stay(
         ask_tls(served, trusting)
     lenient = client_context(certificates.ca)
     lenient.check_hostname = False
-    before = http.client.HTTPSConnection("localhost", served.address[1], timeout=10, context=lenient)
+    before = http.client.HTTPSConnection("localhost", served.address[1], timeout=50, context=lenient)
     before.request("GET", "/-/healthy")
     assert before.getresponse().read()
     # As a program that renews certificates does it: first one file, then the other.
@@ -216,7 +216,7 @@ def test_the_server_stops_while_hands_are_shaken(serve, tmp_path: Path, certific
     file.write_text(tls_section(certificates.server))
     served = serve(security=Security(file), header_timeout=60)
     with served.dial():
-        assert served.server.stop(timeout=5.0)
+        assert served.server.stop(timeout=25.0)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import string
 import threading
-import time
 
 import pytest
 
@@ -23,6 +22,7 @@ from exporter.engines._mysql_protocol.wire import Wire
 from exporter.engines.credentials import Credentials
 from tests.engines.mysql_protocol.connectors import PATIENCE, connector
 from tests.processes import until
+from tests.stopwatch import Stopwatch
 
 HARD_PASSWORD = f"{string.punctuation} ü{'x' * (128 - len(string.punctuation) - 2)}"
 COUNT_LONG = "SELECT SUM(LENGTH(a.table_name)) FROM information_schema.columns a, information_schema.columns b, information_schema.columns c"
@@ -143,10 +143,13 @@ def test_the_limit_is_set_only_when_it_changes(connection):
 
 
 def test_the_server_stops_a_slow_query_and_the_session_goes_on(database, connection):
+    # As if told already: it stops the query long before we would, however busy the machine is.
+    connection._wire.ask(f"SET SESSION {connection._limiter} = {0.3 if connection.is_mariadb else 300}".encode())
+    connection._limit = server_limit(50.0)
     with pytest.raises(
-        DeadlineExceeded, match=r"stopped by the server at our time limit of 2.7 s \(error (1969|3024)\)"
+        DeadlineExceeded, match=r"stopped by the server at our time limit of 49.5 s \(error (1969|3024)\)"
     ):
-        connection.rows(COUNT_LONG, timeout=3.0)
+        connection.rows(COUNT_LONG, timeout=50.0)
 
     assert connection.alive
     assert connection.row("SELECT 7", timeout=PATIENCE) == (7,)
@@ -292,9 +295,9 @@ def test_closing_from_another_thread_ends_the_call_under_way(database, connectio
     running = threading.Thread(target=run)
     running.start()
     until(lambda: "SLEEP" in processes(database).get(connection.id, ""), "the query to run")
-    begun = time.monotonic()
+    watch = Stopwatch()
     connection.close()
-    assert time.monotonic() - begun < 1.0
+    assert watch.seconds < 5.0
     running.join(PATIENCE)
 
     assert not running.is_alive()

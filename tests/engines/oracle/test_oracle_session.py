@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 
 import oracledb
 import pytest
@@ -27,6 +26,7 @@ from tests.oracle_standin.model import User
 from tests.oracle_standin.statements_twins import engine_database
 from tests.oracle_standin.storage import Cost, constant
 from tests.processes import until
+from tests.stopwatch import Stopwatch
 
 LIMIT = 0.4
 WITHIN = 5 * 0.1
@@ -46,9 +46,9 @@ def failed(call, kind):
 
 
 def timed_out(call, limit=LIMIT):
-    begun = time.monotonic()
+    watch = Stopwatch()
     failed(call, DeadlineExceeded)
-    assert time.monotonic() - begun < limit + WITHIN
+    assert watch.seconds < limit + WITHIN
 
 
 # -- calls that do not end -------------------------------------------------------------------------

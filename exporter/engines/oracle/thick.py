@@ -101,8 +101,8 @@ class ThreadedCursor:
         self._cursor.prefetchrows, self._cursor.arraysize = self.prefetchrows, self.arraysize
         await self._worker.run(lambda: self._cursor.execute(sql, values))
 
-    async def fetchall(self) -> list[Any]:
-        return await self._worker.run(self._cursor.fetchall)
+    async def fetchmany(self, size: int) -> list[Any]:
+        return await self._worker.run(lambda: self._cursor.fetchmany(size))
 
     def close(self) -> None:
         """Behind a call that is still under way, and without waiting for it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -59,6 +60,28 @@ def test_a_peer_that_accepts_and_never_says_a_word_is_given_up_in_time(target):
         at = target.model_copy(update={"port": mute.getsockname()[1]})
         for _ in range(3):
             timed_out(registry.make(at))
+
+
+@pytest.mark.parametrize("words", [b"\x7f\xff\xff\xff\x06\0\0\0", b"\0\x20\0\0\x06\0\0\0"])
+def test_a_peer_whose_words_before_the_login_do_not_end(target, words):
+    """One packet that is said to have two GiB, or packets that nobody asked for."""
+    sent: list[int] = []
+
+    def flood(listener):
+        peer, _ = listener.accept()
+        with peer, contextlib.suppress(OSError):
+            peer.recv(4096)
+            while sum(sent) < 2**30:
+                sent.append(peer.send(words + bytes(8192 - len(words))))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        flooding = threading.Thread(target=flood, args=(listener,))
+        flooding.start()
+        at = target.model_copy(update={"port": listener.getsockname()[1]})
+        refused(registry.make(at), ConnectFailed, 30.0)
+        flooding.join(10.0)
+    assert not flooding.is_alive()
+    assert sum(sent) < 96 * 2**20
 
 
 def test_another_target_does_not_notice_one_that_hangs(server, make_server, target, tmp_path):

@@ -45,6 +45,18 @@ def context_of(tls: TlsServer) -> ssl.SSLContext:
     return context
 
 
+def certificate_of(tls: TlsServer) -> str:
+    """The text of the certificate with its chain; after `context_of`, which says what is wrong with it. Raises ConfigError."""
+    if tls.cert_file is None:
+        return tls.cert or ""
+    try:
+        return tls.cert_file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        raise ConfigError(
+            "cannot be read", where=str(tls.cert_file), remedy="Name a file that the user of the exporter may read"
+        ) from None
+
+
 def may_enter(allowed: tuple[str, ...], certificate: dict[str, object] | None) -> bool:
     """Whether a verified certificate, as `getpeercert` gives it, has one of the allowed alternative names; none: any."""
     if not allowed:

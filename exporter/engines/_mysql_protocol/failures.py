@@ -16,6 +16,7 @@ import pymysql
 
 from exporter.config.secrets import redact
 from exporter.domain.errors import (
+    AccountBarred,
     AuthenticationFailed,
     ConnectFailed,
     DeadlineExceeded,
@@ -46,18 +47,19 @@ class TableUnreadable(QueryFailed):
 
 
 _REFUSED = "the server refused the login"
+_DENIED = 1045
 _RULES: dict[int, tuple[type[TargetError], str]] = {
     # The account: wrong secret, expired, locked, or kept by a plugin that wants something else.
-    1045: (AuthenticationFailed, ""),  # ER_ACCESS_DENIED_ERROR
+    _DENIED: (AuthenticationFailed, ""),  # ER_ACCESS_DENIED_ERROR
     1698: (AuthenticationFailed, ""),  # ER_ACCESS_DENIED_NO_PASSWORD_ERROR
-    1820: (AuthenticationFailed, "the password has expired; set a new one"),  # ER_MUST_CHANGE_PASSWORD
-    1862: (AuthenticationFailed, "the password has expired; set a new one"),  # ER_MUST_CHANGE_PASSWORD_LOGIN
+    1820: (AccountBarred, "the password has expired; set a new one"),  # ER_MUST_CHANGE_PASSWORD
+    1862: (AccountBarred, "the password has expired; set a new one"),  # ER_MUST_CHANGE_PASSWORD_LOGIN
     1873: (AuthenticationFailed, ""),  # ER_ACCESS_DENIED_CHANGE_USER_ERROR
     1524: (AuthenticationFailed, ""),  # ER_PLUGIN_IS_NOT_LOADED: the one that the account is identified by
-    3118: (AuthenticationFailed, "the account is locked"),  # ER_ACCOUNT_HAS_BEEN_LOCKED, MySQL
-    3955: (AuthenticationFailed, "the account is locked after failed logins"),  # MySQL, FAILED_LOGIN_ATTEMPTS
-    4150: (AuthenticationFailed, "the account is locked after failed logins"),  # ER_USER_IS_BLOCKED, MariaDB
-    4151: (AuthenticationFailed, "the account is locked"),  # ER_ACCOUNT_HAS_BEEN_LOCKED, MariaDB
+    3118: (AccountBarred, "the account is locked"),  # ER_ACCOUNT_HAS_BEEN_LOCKED, MySQL
+    3955: (AccountBarred, "the account is locked after failed logins"),  # MySQL, FAILED_LOGIN_ATTEMPTS
+    4150: (AccountBarred, "the account is locked after failed logins"),  # ER_USER_IS_BLOCKED, MariaDB
+    4151: (AccountBarred, "the account is locked"),  # ER_ACCOUNT_HAS_BEEN_LOCKED, MariaDB
     4296: (AuthenticationFailed, f"{_REFUSED}: the proxy privilege is missing"),  # MySQL
     4297: (AuthenticationFailed, f"{_REFUSED}: the proxied user does not exist"),  # MySQL
     1251: (Unsupported, "the account wants a login method that is too old for us"),  # ER_NOT_SUPPORTED_AUTH_MODE
@@ -140,6 +142,18 @@ def explained(error: BaseException) -> TargetError:
     if isinstance(error, OSError):
         return of_network(error)
     return ConnectFailed(f"the peer does not speak the protocol of MySQL ({type(error).__name__})")
+
+
+def misheard(error: BaseException, user: str) -> bool:
+    """Whether the server refused somebody else than `user`: bytes of our login changed on the way to it.
+
+    One that changed in the password's part, or in the server's greeting, cannot be told from a wrong password.
+    """
+    if not isinstance(error, pymysql.err.MySQLError) or error.args[:1] != (_DENIED,):
+        return False
+    found = re.match(r"Access denied for user '([^']*)'", str(error.args[1]))
+    # As long as ours: some proxies and plugins write a name in their own way.
+    return found is not None and len(found[1]) == len(user) and found[1].casefold() != user.casefold()
 
 
 def of_network(error: OSError) -> TargetError:

@@ -14,6 +14,7 @@ import oracledb
 
 from exporter.config.secrets import redact
 from exporter.domain.errors import (
+    AccountBarred,
     AuthenticationFailed,
     ConnectFailed,
     DeadlineExceeded,
@@ -41,8 +42,8 @@ _RULES: dict[str, tuple[type[TargetError], str]] = {
     # The account.
     "ORA-01005": (AuthenticationFailed, "a password is needed"),
     "ORA-01017": (AuthenticationFailed, "the database refused the user or the password"),
-    "ORA-28000": (AuthenticationFailed, "the account is locked"),
-    "ORA-28001": (AuthenticationFailed, "the password has expired; set a new one"),
+    "ORA-28000": (AccountBarred, "the account is locked"),
+    "ORA-28001": (AccountBarred, "the password has expired; set a new one"),
     "ORA-28009": (AuthenticationFailed, "SYS logs in with a privilege only; set `privilege`"),
     "ORA-28273": (AuthenticationFailed, ""),
     "DPY-4001": (AuthenticationFailed, "a user and a password are needed"),

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from exporter.domain.errors import (
+    AccountBarred,
     AuthenticationFailed,
     ConnectFailed,
     DeadlineExceeded,
@@ -191,19 +192,20 @@ def test_nobody_at_the_address_is_told_at_once(server, target):
 
 
 @pytest.mark.parametrize(
-    ("account", "words"),
+    ("account", "kind", "words"),
     [
-        ({"password": "another"}, "refused the user or the password"),
-        ({"locked": True}, "locked"),
-        ({"expired": True}, "expired"),
+        ({"password": "another"}, AuthenticationFailed, "refused the user or the password"),
+        ({"locked": True}, AccountBarred, "locked"),
+        ({"expired": True}, AccountBarred, "expired"),
     ],
 )
-def test_an_account_that_is_refused_is_tried_once(server, target, account, words):
+def test_an_account_that_is_refused_is_tried_once(server, target, account, kind, words):
     user = server.database.users["MON"]
     for name, value in account.items():
         setattr(user, name, value)
     engine = registry.make(target)
-    for _ in range(4):
+    assert words in refused(engine, kind)
+    for _ in range(3):
         assert words in refused(engine, AuthenticationFailed)
 
     assert server.logins == 1

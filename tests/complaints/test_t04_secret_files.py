@@ -92,7 +92,10 @@ def test_a_file_that_cannot_be_read_is_named_at_the_start_and_later_costs_its_ta
         names, lambda page, name: page.total(ERRORS, target=name, reason="auth"), "each to have its reason"
     )
     shown = exporter.get("/").text
-    assert [name for name in names if f"secret file {folder / name}" not in shown] == []
+    assert [name for name in names if f"secret file …/{name}: " not in shown] == []
+    assert str(folder) not in shown
+    told = exporter.log.read_text()
+    assert [name for name in names if f"secret file {folder / name}" not in told] == []
     assert_rhythm(exporter, "healthy", rounds=2)
     said += shown + exporter.log.read_text() + exporter.get("/metrics").text
     assert MARKER not in said

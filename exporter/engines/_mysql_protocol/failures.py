@@ -167,11 +167,12 @@ def of_network(error: OSError) -> TargetError:
 
 def said(text: str) -> str:
     """What somebody else said, fit for a message: one line, no secret, no address, no advice."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    # First of all: a secret that was changed or cut would not be found any more.
+    line = " ".join("".join(char if char.isprintable() else " " for char in redact(text)).split())
     line = re.sub(r"(['\"`][^'\"`]*['\"`])@['\"`][^'\"`]*['\"`]", r"\1", line)
     # What a server advises may destroy data: for a missing key MariaDB says to drop the table.
     line = re.sub(r"\W*\b(please|try to|consider|you (should|can|may))\b.*", "", line, flags=re.IGNORECASE)
-    return redact(line)[:LONGEST].rstrip(" .")
+    return line[:LONGEST].rstrip(" .")
 
 
 def _of_tls(error: BaseException) -> TlsFailed | None:

@@ -181,8 +181,8 @@ def explained(error: BaseException, statement: Statement | None = None) -> Targe
 def said(error: BaseException) -> str:
     """The words of an error on one line, without secrets and without the driver's links to its help."""
     # The driver's number of the attempt would make every line of a log another one.
-    text = re.sub(r"\s*(?:Help: https?://\S+|\(CONNECTION_ID=[^)]*\))", "", str(error))
-    line = redact(" ".join(text.split()))
+    text = re.sub(r"\s*(?:Help: https?://\S+|\(CONNECTION_ID=[^)]*\))", "", redact(str(error)))
+    line = " ".join(text.split())
     return line if len(line) <= LONGEST else f"{line[:LONGEST]} ..."
 
 

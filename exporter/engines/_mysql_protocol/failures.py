@@ -8,6 +8,7 @@ MariaDB and MySQL use a number from 4000 on for different things, ours is the on
 from __future__ import annotations
 
 import errno
+import logging
 import re
 import ssl
 from collections.abc import Callable
@@ -32,6 +33,9 @@ from exporter.domain.errors import (
 
 LONGEST = 300
 """Characters of the server's own words; a peer that is no database may send anything."""
+
+
+log = logging.getLogger(__name__)
 
 
 class TableUnreadable(QueryFailed):
@@ -141,6 +145,8 @@ def explained(error: BaseException) -> TargetError:
         return Unsupported("the account wants a login method that needs another Python package: " + said(str(error)))
     if isinstance(error, OSError):
         return of_network(error)
+    # Most likely bytes that the driver stumbled over; should it be a defect, here or there, this tells.
+    log.debug("the driver raised what it should not", exc_info=error)
     return ConnectFailed(f"the peer does not speak the protocol of MySQL ({type(error).__name__})")
 
 

@@ -6,6 +6,7 @@ so all numbers in a message are looked at, the innermost first.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import ssl
@@ -28,6 +29,8 @@ from exporter.domain.errors import (
     Unsupported,
 )
 from exporter.engines.oracle.statements import Statement
+
+log = logging.getLogger(__name__)
 
 LONGEST = 300
 """Characters of the database's own words; a peer that is no database may send anything."""
@@ -175,7 +178,11 @@ def explained(error: BaseException, statement: Statement | None = None) -> Targe
         return QueryFailed(said(error))
     if isinstance(error, TimeoutError):
         return DeadlineExceeded("not done in time")
-    return ConnectFailed(_network(error) or said(error))
+    network = _network(error)
+    if not network and not isinstance(error, oracledb.Error):
+        # Bytes that the driver stumbled over, or a defect, here or there.
+        log.debug("the driver raised what it should not", exc_info=error)
+    return ConnectFailed(network or said(error))
 
 
 def said(error: BaseException) -> str:

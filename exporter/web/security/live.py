@@ -42,6 +42,10 @@ class Rules:
     certificate: Path | None = None
     """Its file, where it has one."""
 
+    def opens(self, before: Rules) -> bool:
+        """Whether less is asked of clients than before, or what they say is not hidden any more."""
+        return before.asks_who > self.asks_who or (before.context is not None and self.context is None)
+
 
 @dataclass
 class Security:
@@ -55,6 +59,7 @@ class Security:
         self._stop, self._reading = threading.Event(), threading.Lock()
         self._files: tuple[Path, ...] = ()
         self._seen: _Signature = ()
+        self._opening: _Signature = ()
         self._problem: ConfigError | None = None
         self._told: ConfigError | None = None
         self._reminder = Reminder()
@@ -93,10 +98,15 @@ class Security:
                 return False
             before, self._problem = self.rules, None
             try:
-                self.rules = self._read(self.path)
+                found = self._read(self.path)
             except ConfigError as error:
                 self._problem = error
                 raise
+            if found.opens(before) and self._seen != self._opening:
+                # A file that is just being written may have its end missing, and the passwords with it.
+                self._opening, self._seen = self._seen, ()
+                return False
+            self.rules, self._opening = found, ()
         if before.passwords is not None:
             before.passwords.close()
         _log.info("the web configuration was read anew", extra={"file": str(self.path)})

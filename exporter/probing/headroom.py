@@ -1,8 +1,9 @@
 """A bound on what a probe process may take of memory at one go.
 
-A driver believes the lengths that it reads: with one byte changed on the way, a value of some bytes was said to have four
-gigabytes, which it allocated and filled (oracledb 26.1.0, which kept the interpreter for ten seconds meanwhile, beyond
-every deadline). Such a request fails here at once, and with it the call; what a process really needs grows little by little.
+Drivers believe the lengths that they read. With one byte changed on the way, one allocated and filled four gigabytes
+(oracledb 26.1.0, for buffers of the size that the peer agreed to), and kept the interpreter for ten seconds meanwhile, beyond
+every deadline. That one is refused before the driver sees it; the next of its kind fails here at once, and with it the call.
+What a process really needs grows little by little.
 """
 
 from __future__ import annotations

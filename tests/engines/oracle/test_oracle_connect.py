@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import struct
 import threading
 import time
 
@@ -21,7 +22,9 @@ from exporter.domain.errors import (
 )
 from exporter.engines import registry
 from tests.engines.oracle.standin_targets import opened, target_of
+from tests.oracle_standin import messages
 from tests.oracle_standin.faults import Hang, Phase
+from tests.oracle_standin.packets import Packet
 from tests.oracle_standin.server import tls_context
 from tests.processes import until
 
@@ -83,6 +86,30 @@ def test_a_peer_whose_words_before_the_login_do_not_end(target, words):
         flooding.join(10.0)
     assert not flooding.is_alive()
     assert sum(sent) < 96 * 2**20
+
+
+@pytest.mark.parametrize("size", [0, 4, 2**32 - 1])
+def test_a_peer_that_agrees_to_packets_of_an_absurd_size(target, size):
+    """The driver would take four gigabytes for its buffers, or crash for want of room for a header."""
+    body = bytearray(messages.accept(319))
+    body[24:28] = size.to_bytes(4, "big")
+    accept = struct.pack(">HHBBH", len(body) + 8, 0, Packet.ACCEPT, 0, 0) + bytes(body)
+
+    def agree(listener):
+        peer, _ = listener.accept()
+        with peer, contextlib.suppress(OSError):
+            peer.recv(4096)
+            peer.sendall(accept)
+            while peer.recv(4096):
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        agreeing = threading.Thread(target=agree, args=(listener,))
+        agreeing.start()
+        at = target.model_copy(update={"port": listener.getsockname()[1]})
+        assert "what no database says" in refused(registry.make(at), ConnectFailed, 5.0)
+        agreeing.join(10.0)
+    assert not agreeing.is_alive()
 
 
 def test_another_target_does_not_notice_one_that_hangs(server, make_server, target, tmp_path):

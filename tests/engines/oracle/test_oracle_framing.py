@@ -16,8 +16,13 @@ def packet(kind, body, *, long):
     return (length.to_bytes(4, "big") if long else length.to_bytes(2, "big") + b"\0\0") + bytes([kind, 0, 0, 0]) + body
 
 
+def accepting(version, size):
+    rest = bytes(22) + size.to_bytes(4, "big") + bytes(5) if version >= 315 else bytes(14)
+    return packet(ACCEPT, version.to_bytes(2, "big") + rest, long=False)
+
+
 def conversation(version, before, after):
-    accept = packet(ACCEPT, version.to_bytes(2, "big") + bytes(20), long=False)
+    accept = accepting(version, 8192)
     return (
         b"".join(packet(DATA, body, long=False) for body in before)
         + accept
@@ -48,3 +53,23 @@ def test_a_packet_larger_than_any_that_can_be_agreed_on(length):
     framing = Framing()
     assert framing.possible(conversation(319, [], [(DATA, bytes(8184))]))
     assert not framing.possible(length.to_bytes(4, "big") + bytes([DATA, 0, 0, 0]))
+
+
+@pytest.mark.parametrize(
+    ("size", "possible"),
+    [
+        (0, False),
+        (10, False),
+        (511, False),
+        (512, True),
+        (8192, True),
+        (2**21, True),
+        (2**21 + 1, False),
+        (2**32 - 1, False),
+    ],
+)
+@pytest.mark.parametrize("piece", [1, 7, 100])
+def test_the_size_that_is_agreed_on(size, possible, piece):
+    said = accepting(319, size)
+    framing = Framing()
+    assert all(framing.possible(said[at : at + piece]) for at in range(0, len(said), piece)) is possible

@@ -132,6 +132,7 @@ class App:
 
     def _view(self) -> View:
         # The landing page shows the view that the metrics were rendered from, and so computes nothing.
+        self.ledger.web = self.web.view()
         self._seen = self.ledger.view()
         return self._seen
 

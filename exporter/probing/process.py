@@ -22,6 +22,7 @@ from exporter import logs
 from exporter.config.changes import only
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import StepDetector, SystemClock
+from exporter.probing.headroom import Headroom
 from exporter.probing.lane import Lane, Legacy
 from exporter.probing.messages import (
     Assignment,
@@ -99,6 +100,7 @@ class ProbeProcess:
         self._schedule = Schedule()
         self._stopping, self._begun = threading.Event(), threading.Event()
         self._roster = Roster(self._lane, self._schedule, self._clock)
+        self._headroom = Headroom()
         self._reassigned = 0
 
     def run(self) -> int:
@@ -108,6 +110,7 @@ class ProbeProcess:
         gc.freeze()
         # The first sign of life comes before anything is said about a target.
         self._outbox.put(Beat(process=self._assignment.process))
+        self._headroom.keep(len(self._assignment.targets))
         self._roster.join(only(self._assignment.settings, self._assignment.targets), self._assignment.snapshots)
         self._schedule.start()
         self._begun.set()
@@ -115,6 +118,7 @@ class ProbeProcess:
         while not self._stopping.wait(BEAT_SECONDS):
             beats += 1
             self._beat()
+            self._headroom.keep(len(self._roster.lanes))
             if beats % COLLECT_GARBAGE_EVERY == 0 or self._roster.take_litter():
                 with self._turnstile.turn():
                     gc.collect()

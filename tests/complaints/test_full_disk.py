@@ -62,6 +62,26 @@ def test_a_disk_that_fills_up_while_it_runs(exporter, scraped, tmp_path):
     assert exporter.stop() < ENDS_WITHIN
 
 
+@pytest.mark.timeout(150)
+def test_a_state_directory_that_turns_read_only_while_it_runs(exporter, scraped, tmp_path):
+    disk = exporter.disk
+    with scraped(exporter) as scraper:
+        disk.cover("ro")
+        exporter.until(lambda: exporter.total(ERRORS) >= 3, "the history to be refused")
+        assert_rhythm(exporter, "healthy", rounds=3)
+        said = exporter.log.read_text()
+        disk.uncover()
+        before = written(disk, tmp_path)
+        exporter.until(lambda: written(disk, tmp_path) > before, "the history to be written again")
+        exporter.until(lambda: exporter.value("tde_pair_valid", target="embedded") == 1, "valid twins")
+    assert scraper.problems == []
+    told = [line for line in said.splitlines() if "about=history" in line]
+    assert len(told) == 1
+    assert "Read-only file system" in told[0]
+    assert exporter.value(ERRORS) < 100
+    assert exporter.stop() < 5
+
+
 @pytest.mark.parametrize(
     ("size_kb", "option", "words"),
     [

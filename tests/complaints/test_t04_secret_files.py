@@ -86,7 +86,10 @@ def test_a_file_that_cannot_be_read_is_named_at_the_start_and_later_costs_its_ta
     )
     # A session that somebody ended says so first; what the next one lacks is said when that is opened.
     for name in names:
-        exporter.until_said(f"secret file {folder / name}")
+        exporter.until_said(f"secret file …/{name}: ")
+    assert str(folder) not in exporter.get("/").text
+    told = exporter.log.read_text()
+    assert [name for name in names if f"secret file {folder / name}" not in told] == []
     assert_rhythm(exporter, "healthy", rounds=2)
     said += exporter.get("/").text + exporter.log.read_text() + exporter.get("/metrics").text
     assert MARKER not in said

@@ -78,6 +78,15 @@ def test_where_everybody_reaches_it_and_nobody_is_asked_who_he_is_it_is_refused(
     assert reloading.asked == 0
 
 
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"])
+def test_who_comes_through_a_proxy_on_this_machine_is_not_on_it(reloading, header):
+    served = reloading.serve()
+    status, _, body = served.ask("POST", RELOAD, {header: "198.51.100.7"})
+    assert status == 403
+    assert b"nobody is asked who he is" in body
+    assert reloading.asked == 0
+
+
 def test_with_a_password_it_is_served_on_every_address(reloading, tmp_path):
     hashed = bcrypt.hashpw(b"open sesame", bcrypt.gensalt(4)).decode()
     (tmp_path / "web.yaml").write_text(f"basic_auth_users:\n  prometheus: {hashed}\n")

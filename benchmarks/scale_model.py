@@ -1,0 +1,98 @@
+"""What an exporter of many targets needs, as a formula; `scale.py` prints it beside what it measures.
+
+The constants were measured with `scale.py` on two cores of an x86-64 server (see SCALE.md) and hold for MariaDB targets
+with one pair and the operations that they have by default. Everything is arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+SHORT_RUNS, LONG_RUNS = 54, 2
+"""Queries of one tick of all operations: 42 point selects, 12 range selects (two of each are discarded), and 2 full scans."""
+STATEMENTS = 3
+"""The query, and the reading of the server's counters before and after it: so many answers of the server for each run."""
+TURN_WORK = 0.04
+"""Seconds that the short queries of a tick take in the database, and that counters need to settle: 42 times 0.1 ms and 12
+times 3 ms."""
+
+RUN_CPU = 0.00035
+"""CPU seconds of a probe process for one query with its counters."""
+REST_CPU = 0.0005
+"""Processors that a target takes while nothing is measured: states once a minute, activity each 15 seconds."""
+TICK_CPU = 0.006
+"""CPU seconds of the serving process for one tick of all operations: messages, statistics, history."""
+SERIES_CPU = 26e-6
+"""CPU seconds for one series of one rendering of the page."""
+RENDER_SHARE, RENDER_PAUSE = 5.0, 20.0
+"""A rendering is followed by a pause of four times as long, at most so many seconds."""
+
+SERIES, SERIES_OWN = 172, 90
+"""Series of one target after an hour, and those of the exporter itself."""
+SERIES_BYTES, SERIES_PACKED = 120.0, 8.0
+"""Of a page, plain and compressed."""
+
+SERVING_BASE, SERVING_TARGET = 80 << 20, 500 << 10
+PROBING_BASE, PROBING_TARGET = 52 << 20, 150 << 10
+"""Bytes of memory: of a process, and for each target in it."""
+
+FULL = 0.75
+"""How much of its turns, or of its processors, an exporter can use before ticks wait too long for each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What some targets need at some tick. Processors are averages; `turns` is how much of the time a probe process is in
+    a short query, which it makes one after another; memory and page sizes in bytes."""
+
+    probing: float
+    serving: float
+    turns: float
+    memory: int
+    series: int
+    page: int
+    packed: int
+
+
+def turn_seconds(latency: float) -> float:
+    """How long the short queries of one tick of one target last; `latency` is the network's way there and back."""
+    return SHORT_RUNS * (STATEMENTS * latency + RUN_CPU) + TURN_WORK
+
+
+def rendering(series: float) -> float:
+    """Processors that rendering takes while something changes all the time."""
+    once = series * SERIES_CPU
+    return once / (once + min(4 * once, RENDER_PAUSE))
+
+
+def needs(targets: int, tick: float, processes: int, latency: float = 0.0005) -> Needs:
+    """What `targets` in so many probe processes need, with all operations each `tick` seconds."""
+    series = SERIES_OWN + SERIES * targets
+    return Needs(
+        probing=targets * ((SHORT_RUNS + LONG_RUNS) * RUN_CPU / tick + REST_CPU),
+        serving=targets * TICK_CPU / tick + rendering(series),
+        turns=targets / processes * turn_seconds(latency) / tick,
+        memory=SERVING_BASE + processes * PROBING_BASE + targets * (SERVING_TARGET + PROBING_TARGET),
+        series=series,
+        page=round(series * SERIES_BYTES),
+        packed=round(series * SERIES_PACKED),
+    )
+
+
+def shortest_tick(targets: int, processes: int, cores: float, latency: float = 0.0005) -> float:
+    """Seconds: the shortest tick at which neither turns nor processors are used up; infinite where there is none."""
+    by_turns = targets / processes * turn_seconds(latency) / FULL
+    each = (SHORT_RUNS + LONG_RUNS) * RUN_CPU
+    fixed = rendering(SERIES_OWN + SERIES * targets)
+    room = FULL * cores - fixed - targets * REST_CPU
+    alone = FULL - fixed
+    if min(room, alone) <= 0.0:
+        return math.inf
+    # The serving process is one interpreter, and cannot use more than one core.
+    return max(by_turns, targets * (each + TICK_CPU) / room, targets * TICK_CPU / alone)
+
+
+def processes_for(targets: int, tick: float, latency: float = 0.0005) -> int:
+    """Probe processes that keep this tick."""
+    return max(1, math.ceil(targets * turn_seconds(latency) / (FULL * tick)))

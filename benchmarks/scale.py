@@ -31,7 +31,7 @@ from typing import Any
 from benchmarks.capacity import milliseconds
 from benchmarks.fleet import Fleet, Window, fleet
 from benchmarks.scale_model import needs, processes_for, shortest_tick
-from exporter.config.schema import IntervalSettings, ProbeSettings
+from exporter.config.schema import IntervalSettings
 from exporter.console import Progress, table
 
 TICKS = (60.0, 30.0, 20.0, 10.0, 5.0, 2.0, 1.0)
@@ -125,7 +125,7 @@ def _step(watched: Fleet, tick: float | None, arguments: argparse.Namespace) -> 
     interval = tick or IntervalSettings().canary
     window = watched.watch(max(arguments.seconds, interval), progress, f"{label}: measuring")
     progress.done()
-    return Step(targets, arguments.processes or ProbeSettings().processes, tick, window, started)
+    return Step(targets, len(window.rss) - 1, tick, window, started)
 
 
 HOLDS = (

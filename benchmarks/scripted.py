@@ -108,6 +108,7 @@ _TABLES = result(
     [(f"{_DATABASE}main_encrypted", 5, 1, 1, 1, 1, 0, 0), (f"{_DATABASE}main_plain", 6, 0, 0, 0, 1, 0, 0)],
 )
 _CONSTANT: dict[bytes, bytes] = {
+    b"SELECT 1 FROM": _NOTHING,
     b"SELECT 1": _ONE,
     b"SELECT @@GLOBAL.userstat": result(columns("userstat performance_schema", "ii"), [(0, 0)]),
     b"SELECT @@GLOBAL.innodb_buffer_pool_size": result(columns("size", "i"), [(128 << 20,)]),
@@ -129,7 +130,7 @@ _CONSTANT: dict[bytes, bytes] = {
     b"SET NAMES": OK,
     b"SET AUTOCOMMIT": OK,
 }
-"""Answers by the beginning of a statement."""
+"""Answers by the beginning of a statement; the first that fits."""
 
 
 class Scripted:

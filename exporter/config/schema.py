@@ -173,7 +173,7 @@ class WebSettings(Strict):
     """Connections that are kept open at once; more are closed at once."""
     header_timeout: Duration = Field(5.0, ge=0.1, le=600)
     """A client that has not sent its whole request by then is disconnected."""
-    max_series: int = Field(50_000, ge=100, le=10_000_000)
+    max_series: int = Field(250_000, ge=100, le=10_000_000)
     """Cap on exported series; what goes beyond is left out and counted."""
 
 

@@ -198,6 +198,14 @@ class Fleet:
             progress(what, min(0.99, up / len(self.ports)))
         return time.monotonic() - begun
 
+    def _newer_than(self, at: float) -> bytes:
+        """A page that knows of later messages."""
+        for _ in range(60):
+            if Counted((page := self.scrape(packed=False)).decode()).at > at:
+                return page
+            time.sleep(1.0)
+        raise SystemExit("the page has not changed for a minute")
+
     # -- what is used ----------------------------------------------------------------------------
 
     def pids(self) -> dict[str, int]:
@@ -236,7 +244,7 @@ class Fleet:
         after = self.usage()
         stopping.set()
         scraper.join(60)
-        page = self.scrape(packed=False)
+        page = self._newer_than(first.at)
         pids = self.pids()
         return Window(
             seconds=after.at - before.at,

@@ -23,10 +23,10 @@ REST_CPU = 0.0005
 """Processors that a target takes while nothing is measured: states once a minute, activity each 15 seconds."""
 TICK_CPU = 0.006
 """CPU seconds of the serving process for one tick of all operations: messages, statistics, history."""
-SERIES_CPU = 26e-6
+SERIES_CPU = 6e-6
 """CPU seconds for one series of one rendering of the page."""
-RENDER_SHARE, RENDER_PAUSE = 5.0, 20.0
-"""A rendering is followed by a pause of four times as long, at most so many seconds."""
+RENDER_PAUSE = (0.5, 20.0)
+"""A rendering is followed by a pause of four times as long, at least and at most so many seconds."""
 
 SERIES, SERIES_OWN = 172, 90
 """Series of one target after an hour, and those of the exporter itself."""
@@ -63,7 +63,8 @@ def turn_seconds(latency: float) -> float:
 def rendering(series: float) -> float:
     """Processors that rendering takes while something changes all the time."""
     once = series * SERIES_CPU
-    return once / (once + min(4 * once, RENDER_PAUSE))
+    shortest, longest = RENDER_PAUSE
+    return once / (once + max(shortest, min(4 * once, longest)))
 
 
 def needs(targets: int, tick: float, processes: int, latency: float = 0.0005) -> Needs:
@@ -96,3 +97,26 @@ def shortest_tick(targets: int, processes: int, cores: float, latency: float = 0
 def processes_for(targets: int, tick: float, latency: float = 0.0005) -> int:
     """Probe processes that keep this tick."""
     return max(1, math.ceil(targets * turn_seconds(latency) / (FULL * tick)))
+
+
+def reference() -> str:
+    """What `docs/scale.md` shows of this: the constants, and what they give at the default interval on two cores."""
+    constants = [
+        ("a query of a probe process, with its counters", f"{RUN_CPU * 1e3:g} ms of CPU"),
+        ("a target between its ticks", f"{REST_CPU:g} of a core"),
+        ("a tick of all operations in the serving process", f"{TICK_CPU * 1e3:g} ms of CPU"),
+        ("one series in one rendering of the page", f"{SERIES_CPU * 1e6:g} µs of CPU"),
+        ("series of a target, after an hour", f"{SERIES}"),
+        ("a series on the page, and packed", f"{SERIES_BYTES:g} and {SERIES_PACKED:g} bytes"),
+        ("the serving process", f"{SERVING_BASE >> 20} MiB, and {SERVING_TARGET >> 10} KiB for each target"),
+        ("a probe process", f"{PROBING_BASE >> 20} MiB, and {PROBING_TARGET >> 10} KiB for each target"),
+        ("queries of a tick that take turns", f"{SHORT_RUNS}"),
+        ("of a tick in the database", f"{TURN_WORK * 1e3:g} ms"),
+        ("how full turns and cores may be", f"{FULL:g}"),
+    ]
+    lines = ["| what | measured |", "|---|---|", *(f"| {what} | {value} |" for what, value in constants)]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(reference())

@@ -17,25 +17,28 @@ TURN_WORK = 0.04
 """Seconds that the short queries of a tick take in the database, and that counters need to settle: 42 times 0.1 ms and 12
 times 3 ms."""
 
-RUN_CPU = 0.00035
+RUN_CPU = 0.00033
 """CPU seconds of a probe process for one query with its counters."""
-REST_CPU = 0.0005
+REST_CPU = 0.0004
 """Processors that a target takes while nothing is measured: states once a minute, activity each 15 seconds."""
-TICK_CPU = 0.006
-"""CPU seconds of the serving process for one tick of all operations: messages, statistics, history."""
+TICK_CPU, KEPT_CPU = 0.001, 0.0001
+"""CPU seconds of the serving process for one tick of all operations, and what it takes for a target at any time: messages,
+statistics, history."""
 SERIES_CPU = 6e-6
 """CPU seconds for one series of one rendering of the page."""
 RENDER_PAUSE = (0.5, 20.0)
 """A rendering is followed by a pause of four times as long, at least and at most so many seconds."""
 
-SERIES, SERIES_OWN = 172, 90
+SERIES, SERIES_OWN = 174, 90
 """Series of one target after an hour, and those of the exporter itself."""
-SERIES_BYTES, SERIES_PACKED = 120.0, 8.0
+SERIES_BYTES, SERIES_PACKED = 120.0, 7.0
 """Of a page, plain and compressed."""
 
 SERVING_BASE, SERVING_TARGET = 80 << 20, 500 << 10
 PROBING_BASE, PROBING_TARGET = 52 << 20, 150 << 10
-"""Bytes of memory: of a process, and for each target in it."""
+WINDOWS = 260 << 10
+"""Bytes of memory: of a process, and for each target in it, some minutes after a start; and what an hour of observations
+adds for each target (`page.py`)."""
 
 FULL = 0.75
 """How much of its turns, or of its processors, an exporter can use before ticks wait too long for each other."""
@@ -72,7 +75,7 @@ def needs(targets: int, tick: float, processes: int, latency: float = 0.0005) ->
     series = SERIES_OWN + SERIES * targets
     return Needs(
         probing=targets * ((SHORT_RUNS + LONG_RUNS) * RUN_CPU / tick + REST_CPU),
-        serving=targets * TICK_CPU / tick + rendering(series),
+        serving=targets * (TICK_CPU / tick + KEPT_CPU) + rendering(series),
         turns=targets / processes * turn_seconds(latency) / tick,
         memory=SERVING_BASE + processes * PROBING_BASE + targets * (SERVING_TARGET + PROBING_TARGET),
         series=series,
@@ -85,7 +88,7 @@ def shortest_tick(targets: int, processes: int, cores: float, latency: float = 0
     """Seconds: the shortest tick at which neither turns nor processors are used up; infinite where there is none."""
     by_turns = targets / processes * turn_seconds(latency) / FULL
     each = (SHORT_RUNS + LONG_RUNS) * RUN_CPU
-    fixed = rendering(SERIES_OWN + SERIES * targets)
+    fixed = rendering(SERIES_OWN + SERIES * targets) + targets * KEPT_CPU
     room = FULL * cores - fixed - targets * REST_CPU
     alone = FULL - fixed
     if min(room, alone) <= 0.0:
@@ -105,10 +108,12 @@ def reference() -> str:
         ("a query of a probe process, with its counters", f"{RUN_CPU * 1e3:g} ms of CPU"),
         ("a target between its ticks", f"{REST_CPU:g} of a core"),
         ("a tick of all operations in the serving process", f"{TICK_CPU * 1e3:g} ms of CPU"),
+        ("a target in the serving process at any time", f"{KEPT_CPU:g} of a core"),
         ("one series in one rendering of the page", f"{SERIES_CPU * 1e6:g} µs of CPU"),
-        ("series of a target, after an hour", f"{SERIES}"),
+        ("series of a target", f"{SERIES}"),
         ("a series on the page, and packed", f"{SERIES_BYTES:g} and {SERIES_PACKED:g} bytes"),
         ("the serving process", f"{SERVING_BASE >> 20} MiB, and {SERVING_TARGET >> 10} KiB for each target"),
+        ("an hour of observations of a target", f"{WINDOWS >> 10} KiB in the serving process"),
         ("a probe process", f"{PROBING_BASE >> 20} MiB, and {PROBING_TARGET >> 10} KiB for each target"),
         ("queries of a tick that take turns", f"{SHORT_RUNS}"),
         ("of a tick in the database", f"{TURN_WORK * 1e3:g} ms"),

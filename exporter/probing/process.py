@@ -12,6 +12,7 @@ import gc
 import logging
 import os
 import queue
+import resource
 import signal
 import sys
 import threading
@@ -214,9 +215,18 @@ def _obey(connection: Connection, probe: ProbeProcess) -> None:
     probe.stop()
 
 
+def raise_file_limit() -> None:
+    """As many open files as this process may have. A target takes four and more, and the soft limit that most systems set
+    (1024) is meant for programs that put descriptors into bit fields, which nothing here does."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def main(argv: list[str]) -> None:
     """Entry point of the child; never returns."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise_file_limit()
     connection: Connection = Connection(int(argv[1]))
     try:
         assignment = connection.recv()

@@ -10,7 +10,7 @@ from exporter.config.changes import Changes, only
 from exporter.config.schema import Settings
 from exporter.domain.clock import Clock
 from exporter.domain.model import Operation
-from exporter.probing.dealing import Share, deal
+from exporter.probing.dealing import Share, deal, processes_for
 from exporter.probing.messages import Assignment, BoostWanted, Reassignment
 from exporter.probing.probe import Deliver, Probe, UpChanged
 
@@ -40,7 +40,7 @@ class Supervisor:
         self._settings, self._clock = settings, clock
         self._deliver, self._up_changed, self._wants_snapshot = deliver, up_changed, wants_snapshot
         self._gone = gone
-        self.shares: Mapping[int, Share] = deal(settings.targets, settings.probes.processes)
+        self.shares: Mapping[int, Share] = deal(settings.targets, processes_for(settings))
         self._changing = threading.RLock()
         self._number = 0
         self._probes: dict[int, Probe] = {}
@@ -87,7 +87,7 @@ class Supervisor:
         with self._changing:
             before, relog = self.shares, settings.log != self._settings.log
             self._settings = settings
-            self.shares = deal(settings.targets, settings.probes.processes, before)
+            self.shares = deal(settings.targets, processes_for(settings), before)
             for name in changes.removed:
                 self._boosts.pop(name, None)
             if self._stopping.is_set():

@@ -56,4 +56,4 @@ def test_exporter_stops_in_time_and_in_order(stack: Stack) -> None:
     assert time.monotonic() - begun < STOPPED_WITHIN
     (listed,) = [json.loads(line) for line in stack.compose("ps", "--all", "--format=json", "exporter").splitlines()]
     assert (listed["State"], listed["ExitCode"]) == ("exited", 0)
-    stack.compose("start", "--wait", "exporter")
+    stack.compose("up", "--detach", "--no-build", "--wait", "--wait-timeout=120", "exporter")

@@ -174,7 +174,9 @@ class Daemon:
 
     def once(self) -> None:
         """A snapshot in the terminal, with the same settings."""
-        ran = subprocess.run([*self._command, "once"], env=self._environ, capture_output=True, text=True, timeout=PATIENCE)
+        ran = subprocess.run(
+            [*self._command, "once"], env=self._environ, capture_output=True, text=True, timeout=PATIENCE
+        )
         assert ran.returncode == 0, ran.stderr
 
     def lose_probe(self) -> Page:

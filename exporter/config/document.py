@@ -18,6 +18,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from exporter.config import shape
+from exporter.config.opening import opened
 from exporter.domain.errors import ConfigError, ConfigErrors
 
 LARGEST = 1024 * 1024
@@ -81,8 +82,7 @@ def read(path: Path) -> Document:
     """The document in a file; raises ConfigErrors with all problems found."""
     where = shown(path)
     try:
-        # O_NONBLOCK: opening a named pipe that nobody writes to would otherwise wait for ever, and a reload with it.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+        with opened(path) as stream:
             if stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode):
                 raise _error(
                     where, "this is a pipe", "Name a file: it is read again when the exporter is told to reload"

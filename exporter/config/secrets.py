@@ -18,6 +18,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, Field, ModelWrapValidatorHandler, model_validator
 from pydantic_core import PydanticCustomError
 
+from exporter.config.opening import opened
 from exporter.config.schema import Location, Strict
 from exporter.config.written import ENCODED, SHORTEST, cores, forms
 from exporter.domain.errors import SecretError, SecretOutOfReach
@@ -102,8 +103,7 @@ def sources(settings: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[t
 def _file_text(path: Path) -> str:
     where = f"secret file {path}"
     try:
-        # O_NONBLOCK: opening a named pipe that nobody writes to would otherwise wait for ever.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+        with opened(path) as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise SecretError("is not a regular file", where=where, remedy="Name the file that holds the secret")
             content = stream.read(LARGEST + 1)

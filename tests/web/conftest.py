@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -93,6 +94,19 @@ def serve() -> Iterator[Serve]:
     yield start
     stopped = [server.stop(timeout=25.0) for server in running]
     assert all(stopped)
+
+
+@pytest.fixture
+def secured(serve: Serve, tmp_path: Path) -> Callable[..., tuple]:
+    """Starts a server with a web configuration; gives it, its security, and the file."""
+
+    def start(text: str, **settings: float) -> tuple:
+        file = tmp_path / "web.yaml"
+        file.write_text(text)
+        security = Security(file)
+        return serve(security=security, **settings), security, file
+
+    return start
 
 
 def _eventually(condition: Callable[[], bool], within: float = 50.0) -> None:

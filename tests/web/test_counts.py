@@ -7,10 +7,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from exporter.web.counts import CODES
-from exporter.web.security.live import Security
 from tests.servers.certificates import make_certificates
 from tests.web.test_security import ask_tls, basic, client_context, hashed, tls_section
 
@@ -30,17 +27,6 @@ def said(client: socket.socket, words: bytes) -> None:
         client.sendall(words)
         while client.recv(4096):
             pass
-
-
-@pytest.fixture
-def secured(serve, tmp_path: Path):
-    def start(text: str, **settings: float) -> tuple:
-        file = tmp_path / "web.yaml"
-        file.write_text(text)
-        security = Security(file)
-        return serve(security=security, **settings), security, file
-
-    return start
 
 
 def test_everything_begins_at_zero(serve) -> None:

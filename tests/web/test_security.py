@@ -10,7 +10,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import bcrypt
@@ -26,19 +25,6 @@ PASSWORD = "p@ss:wörd"
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return make_certificates(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture
-def secured(serve, tmp_path: Path) -> Callable[..., tuple]:
-    """Starts a server with a web configuration; gives it, its security, and the file."""
-
-    def start(text: str, **settings: float) -> tuple:
-        file = tmp_path / "web.yaml"
-        file.write_text(text)
-        security = Security(file)
-        return serve(security=security, **settings), security, file
-
-    return start
 
 
 def tls_section(pair: Pair, more: str = "") -> str:

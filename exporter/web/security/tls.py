@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from exporter.config.opening import opened
 from exporter.config.web_config import CIPHERS, CURVES, TlsServer
 from exporter.domain.errors import ConfigError
 
@@ -106,8 +107,7 @@ def _load_authorities(context: ssl.SSLContext, tls: TlsServer) -> None:
 
 def _readable(path: Path, shown: str) -> None:
     try:
-        # O_NONBLOCK: opening a named pipe that nobody writes to would otherwise wait for ever.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)) as stream:
+        with opened(path) as stream:
             status = os.fstat(stream.fileno())
         # What is given as text is in the memory, with a path of its own.
         if stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from exporter.domain.clock import Clock
+from exporter.domain.countdown import Countdown
 
 STOP_WITHIN = 4.0
 """Seconds for everything. Five are promised; the last one is for a machine so busy that nothing happens when it should."""
@@ -18,18 +19,6 @@ KEPT_FOR_HISTORY = 1.0
 """Seconds that nobody else can use up."""
 
 log = logging.getLogger(__name__)
-
-
-class Budget:
-    """So many seconds from now on."""
-
-    def __init__(self, clock: Clock, seconds: float) -> None:
-        self._clock = clock
-        self._end = clock.monotonic() + seconds
-
-    def left(self, most: float = float("inf"), kept: float = 0.0) -> float:
-        """The seconds that are left beside the `kept` ones, `most` at most; never negative."""
-        return max(0.0, min(most, self._end - kept - self._clock.monotonic()))
 
 
 class Ending(Protocol):
@@ -56,7 +45,7 @@ def take_down(
 
     `keep` has the last observations written, within the seconds that it is given, and says whether that was done.
     """
-    budget = Budget(clock, seconds)
+    budget = Countdown(clock, seconds)
     probes.ask_to_stop()
     web.stop(budget.left(WEB_SHARE, KEPT_FOR_HISTORY))
     probes.stop(budget.left(PROBES_SHARE, KEPT_FOR_HISTORY))

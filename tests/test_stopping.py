@@ -8,7 +8,8 @@ import pytest
 
 from exporter.app import LAST_RESORT
 from exporter.domain.clock import FakeClock
-from exporter.stopping import KEPT_FOR_HISTORY, STOP_WITHIN, Budget, take_down
+from exporter.domain.countdown import Countdown
+from exporter.stopping import KEPT_FOR_HISTORY, STOP_WITHIN, take_down
 
 PROMISED = 5.0
 
@@ -56,7 +57,7 @@ def test_parts_that_use_all_they_are_given_stay_within_one_budget() -> None:
 def test_what_one_part_uses_beyond_its_own_is_taken_from_the_others(more: float) -> None:
     calls, _, _ = ended(more)
     clock = FakeClock()
-    budget, used = Budget(clock, STOP_WITHIN), 0.0
+    budget, used = Countdown(clock, STOP_WITHIN), 0.0
     for _, given in calls:
         assert given <= max(0.0, STOP_WITHIN - used) + 1e-6
         used += given + more

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from multiprocessing.connection import Connection
 
 from exporter.domain.clock import Clock
+from exporter.domain.countdown import Countdown
 from exporter.domain.model import Operation
 from exporter.probing.messages import (
     Assignment,
@@ -143,20 +144,16 @@ class Probe:
 
     def end(self, timeout: float = 1.0) -> None:
         """Kill it, and take down what listens and talks to it; waits up to `timeout` seconds in all, never longer."""
-        until = self._clock.monotonic() + timeout
-
-        def left() -> float:
-            return max(0.0, until - self._clock.monotonic())
-
+        time = Countdown(self._clock, timeout)
         self.kill()
-        self.wait(left())
+        self.wait(time.left())
         self._words.put(None)
-        self._listener.join(left())
+        self._listener.join(time.left())
         if self._listener.is_alive():
             # It is stuck with a message, and must not speak for the successor of this process later on.
             self._disowned = True
             self._up_changed(self.assignment.process, False)
-        self._talker.join(left())
+        self._talker.join(time.left())
         with contextlib.suppress(OSError):
             self._connection.close()
 

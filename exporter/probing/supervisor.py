@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from exporter.config.changes import Changes, only
 from exporter.config.schema import Settings
 from exporter.domain.clock import Clock
+from exporter.domain.countdown import Countdown
 from exporter.domain.model import Operation
 from exporter.probing.dealing import Share, deal, processes_for
 from exporter.probing.messages import Assignment, BoostWanted, Reassignment
@@ -124,23 +125,19 @@ class Supervisor:
 
     def stop(self, timeout: float) -> None:
         """End all processes within `timeout` seconds in all, by force if they do not listen; there may be none yet."""
-        end = self._clock.monotonic() + timeout
-
-        def left(kept: float = 0.0) -> float:
-            return max(0.0, end - kept - self._clock.monotonic())
-
+        time = Countdown(self._clock, timeout)
         self._stopping.set()
         if self._thread.is_alive():
-            self._thread.join(left(timeout / 2))
+            self._thread.join(time.left(kept=timeout / 2))
         # Whoever was started in the meantime is told now.
         self.ask_to_stop()
         probes = list(self._probes.values())
         for probe in probes:
-            probe.wait(left(min(KILL_SECONDS, timeout / 4)))
+            probe.wait(time.left(kept=min(KILL_SECONDS, timeout / 4)))
         for probe in probes:
             probe.kill()
         for probe in probes:
-            probe.end(left())
+            probe.end(time.left())
 
     def _watch(self) -> None:
         slept = self._clock.monotonic()

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The tests of the image within ./check, on machines that can run a Docker Engine. On others, one line says why they
-# are not run; what is wrong with the image is a failure everywhere else.
+# The quicker tests of the image (make test-image-quick), on machines that can run a Docker Engine. On others, one line says
+# why they are not run; what is wrong with the image is a failure everywhere else.
 #     tools/image_tests.sh prepare   fetches the engine and makes the base image; takes minutes, may run beside others
 #     tools/image_tests.sh run       all but what takes longest: `make test-image` runs that too
 set -eu

@@ -1,7 +1,7 @@
 # tde-exporter in a container. Everything is installed from the hashes of requirements/*.txt.
 #
 #     docker build --tag tde-exporter .
-#     docker run --read-only --cap-drop ALL --security-opt no-new-privileges --init \
+#     docker run --read-only --cap-drop ALL --security-opt no-new-privileges \
 #         --publish 127.0.0.1:10161:10161 --volume tde-state:/var/lib/tde-exporter tde-exporter
 #
 # Another registry's Python: --build-arg PYTHON_IMAGE=registry.example/python:3.13-slim-trixie
@@ -44,6 +44,7 @@ ENV PATH=/opt/tde-exporter/bin:/usr/local/bin:/usr/bin:/bin \
     TDE_EXPORTER_WEB__PORT=10161
 COPY --from=build /opt/tde-exporter /opt/tde-exporter
 COPY deploy/image/healthy.py /usr/local/bin/tde-exporter-healthy
+COPY deploy/image/first.py /usr/local/bin/tde-exporter-first
 # A new volume takes over who owns this folder.
 COPY --from=build --chown=65532:65532 /state /var/lib/tde-exporter
 USER 65532:65532
@@ -51,5 +52,5 @@ VOLUME /var/lib/tde-exporter
 EXPOSE 10161
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s --retries=3 CMD ["tde-exporter-healthy"]
-ENTRYPOINT ["tde-exporter"]
+ENTRYPOINT ["tde-exporter-first", "tde-exporter"]
 CMD ["run"]

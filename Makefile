@@ -34,7 +34,7 @@ test:
 
 # What the suites found out about themselves is kept; python -m benchmarks.figures FILE shows it.
 test-long:
-	@TDE_TEST_FIGURES=$(CURDIR)/.cache/figures.jsonl ./check -m long
+	@TDE_TEST_FIGURES=$(CURDIR)/.cache/figures.jsonl ./check --numprocesses=2 -m long
 
 # Fetches the engine, and makes a base image from Debian's packages; nothing of either stays behind but in .cache.
 test-image:

@@ -33,8 +33,10 @@ from exporter.probing.messages import (
     ToParent,
 )
 from exporter.probing.supervisor import Supervisor
+from exporter.promptness import settle
 from exporter.reloading import Outcome, Requests, attempt
 from exporter.snapshot_table import snapshot_text
+from exporter.stopping import STOP_WITHIN, take_down
 from exporter.troubles import Troubles
 from exporter.verdicts import Verdicts
 from exporter.web.routes import AppState
@@ -45,7 +47,6 @@ STEP_SECONDS = 1.0
 """What an operator writes into the history (marks, baselines) is seen this soon."""
 SAVE_SECONDS = 8.0
 """What a kill loses of the history is less than ten seconds, with what a save and the step before it may take."""
-SAVED_WITHIN = 1.0
 PAGE_STALE = 60.0
 """Seconds. Pages are rendered every few seconds, whatever the intervals of the targets are: an older one means that
 rendering does not work, and its numbers may be wrong."""
@@ -53,7 +54,8 @@ PRUNE_SECONDS = 3600.0
 SNAPSHOT_AGE = 3600.0
 """A target whose last snapshot is younger begins without one: a restart loop must not become a load."""
 LOOP_LATE = 10.0
-STOP_WITHIN = 4.5
+LAST_RESORT = 0.3
+"""Seconds after the end of all budgets at which the process ends whatever hangs."""
 
 HISTORY, VERDICTS = "history", "verdicts"
 
@@ -121,6 +123,7 @@ class App:
                 "metrics and pages can be read by everybody who reaches this address; web.config_file can ask for passwords",
                 extra={"address": self.settings.web.listen_address},
             )
+        settle()
         self.web.start()
         self.renderer.start()
         self._keeper.start()
@@ -136,6 +139,7 @@ class App:
 
     def _view(self) -> View:
         # The landing page shows the view that the metrics were rendered from, and so computes nothing.
+        self.ledger.web = self.web.view()
         self._seen = self.ledger.view()
         return self._seen
 
@@ -343,19 +347,18 @@ class App:
         return True, "ready"
 
     def _shut_down(self) -> None:
-        self._progress.done()
-        self.reloads.wake()
-        last_resort = threading.Timer(STOP_WITHIN, _end_now)
+        last_resort = threading.Timer(STOP_WITHIN + LAST_RESORT, _end_now)
         last_resort.daemon = True
         last_resort.start()
-        self.web.stop(0.5)
-        self.supervisor.stop(2.5)
-        self.renderer.stop()
-        self._probed.set()
-        self._keeper.join(SAVED_WITHIN)
-        if self._keeper.is_alive():
-            log.error("the last observations are not in the history: it does not answer")
+        self._progress.done()
+        self.reloads.wake()
+        take_down(self._clock, self.web, self.supervisor, self.renderer, self._kept)
         last_resort.cancel()
+
+    def _kept(self, timeout: float) -> bool:
+        self._probed.set()
+        self._keeper.join(timeout)
+        return not self._keeper.is_alive()
 
 
 def _end_now() -> None:

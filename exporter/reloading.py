@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from typing import NamedTuple
 
 from exporter.config.schema import Settings
-from exporter.config.secrets import redact
+from exporter.config.secrets import redact, shown
 from exporter.domain.clock import Clock
 from exporter.domain.errors import TdeExporterError
 
@@ -95,7 +95,7 @@ def attempt(load: Callable[[], Settings], take_up: Callable[[Settings], str]) ->
     try:
         settings = load()
     except TdeExporterError as error:
-        return _refused(redact(str(error)))
+        return _refused(redact(str(error)), shown(str(error)))
     except Exception:
         log.exception("the configuration cannot be read")
         return _refused("it cannot be read; the log says more")
@@ -108,6 +108,6 @@ def attempt(load: Callable[[], Settings], take_up: Callable[[Settings], str]) ->
     return Outcome(True, f"the configuration was taken up; {words}")
 
 
-def _refused(words: str) -> Outcome:
+def _refused(words: str, answer: str = "") -> Outcome:
     log.error("the configuration stays as it was", extra={"problem": words})
-    return Outcome(False, f"the configuration stays as it was:\n{words}")
+    return Outcome(False, f"the configuration stays as it was:\n{answer or words}")

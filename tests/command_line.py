@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-PATIENCE = 50.0
+PATIENCE = 100.0
 Done = subprocess.CompletedProcess[str]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,14 +19,14 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.processes import alive
+from tests.servers.room import free_port as free_port  # from here as well
 
-PATIENCE = 45.0
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+PATIENCE = 100.0
+"""Seconds; many times as long as anything takes that is waited for. Only what fails waits so long."""
+ENDS_WITHIN = 5.0 * 5
+"""Seconds. An exporter ends within five of them, and has fivefold room on a busy machine."""
+# One for all, for making one costs more than a scrape; each request has a connection of its own, as a scraper's may have.
+_CLIENT = httpx.Client(timeout=20.0, limits=httpx.Limits(max_keepalive_connections=0))
 
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -116,6 +115,10 @@ class Daemon:
 
         self.until(hold, what, patience)
 
+    def until_said(self, words: str, times: int = 1) -> None:
+        """Wait until the landing page says it so often: a reason may be there a moment after what it is the reason of."""
+        self.until(lambda: self.get("/").text.count(words) >= times, f"the page to say {words!r}")
+
     def ready(self) -> Daemon:
         self.until(lambda: self.get("/-/ready").status_code == 200, "readiness")
         return self
@@ -126,7 +129,7 @@ class Daemon:
         return self
 
     def get(self, path: str, **options) -> httpx.Response:
-        return httpx.get(self.url + path, timeout=20.0, **options)
+        return _CLIENT.get(self.url + path, **options)
 
     def page(self) -> Page:
         """The metrics as they are now."""
@@ -153,14 +156,14 @@ class Daemon:
         assert self.process is not None
         begun = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(30.0)
+        code = self.process.wait(PATIENCE)
         assert code == 0, self.words()
         return time.monotonic() - begun
 
     def kill(self) -> None:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
-            self.process.wait(10.0)
+            self.process.wait(PATIENCE)
 
     def until_gone(self, pid: int, patience: float = PATIENCE) -> None:
         """Wait for the end of a process that is not ours."""
@@ -171,8 +174,25 @@ class Daemon:
 
     def once(self) -> None:
         """A snapshot in the terminal, with the same settings."""
-        ran = subprocess.run([*self._command, "once"], env=self._environ, capture_output=True, text=True, timeout=60)
+        ran = subprocess.run(
+            [*self._command, "once"], env=self._environ, capture_output=True, text=True, timeout=PATIENCE
+        )
         assert ran.returncode == 0, ran.stderr
+
+    def lose_probe(self) -> Page:
+        """Kill the one probe process; a page that was scraped before there was another one."""
+        pages: list[Page] = []
+
+        def shown() -> bool:
+            # Once more, where its successor was there before anybody had looked.
+            for pid in self.children():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            pages.append(self.page())
+            return pages[-1].value("tde_exporter_probe_process_up", process="0") == 0
+
+        self.until(shown, "the end of the probe process to show")
+        return pages[-1]
 
     def children(self) -> list[int]:
         """Process ids of the probe processes."""

@@ -41,7 +41,7 @@ def own_appliers() -> list[int]:
     return appliers(os.getpid())
 
 
-def until(condition: Callable[[], object], what: str, patience: float = 20.0) -> None:
+def until(condition: Callable[[], object], what: str, patience: float = 100.0) -> None:
     """Wait for a condition."""
     deadline = time.monotonic() + patience
     while not condition():

@@ -121,6 +121,8 @@ class Prometheus:
         self.folder, self.port = folder, free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / "prometheus.log"
+        # Kept, for making one costs more than asking.
+        self._client = httpx.Client(timeout=20.0, limits=httpx.Limits(max_keepalive_connections=0))
         self._ports = sum(map(len, jobs.values()))
         for name, text in rules.items():
             (folder / name).write_text(text)
@@ -155,7 +157,7 @@ class Prometheus:
 
     def get(self, path: str, **parameters: str) -> Any:
         """The data of an answer of its API."""
-        answer = httpx.get(f"{self.url}/api/v1/{path}", params=parameters, timeout=20.0)
+        answer = self._client.get(f"{self.url}/api/v1/{path}", params=parameters)
         answer.raise_for_status()
         return answer.json()["data"]
 
@@ -240,7 +242,7 @@ class Stack:
         self.alertmanager = Alertmanager(folder / "alertmanager", config)
         self.prometheus = Prometheus(folder, rules, jobs, self.alertmanager.port)
 
-    def until(self, condition: Callable[[], object], what: str, patience: float = 60.0) -> None:
+    def until(self, condition: Callable[[], object], what: str, patience: float = 150.0) -> None:
         """Wait for a condition; fail with what was heard meanwhile."""
         deadline = time.monotonic() + patience
         while not condition():

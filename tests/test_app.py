@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -20,12 +19,7 @@ from exporter.engines.sqlite.settings import Target
 from exporter.probing.messages import CollectorDone, SnapshotDone, TickDone
 from exporter.web.server import bind
 from tests.exposition.stages import Stage
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+from tests.servers.room import free_port
 
 
 @pytest.fixture
@@ -33,7 +27,7 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(
         state_directory=tmp_path,
         targets=(Target(name="embedded").resolved(tmp_path),),
-        web=WebSettings(port=_free_port()),
+        web=WebSettings(port=free_port()),
         history=HistorySettings(path=tmp_path / "history.db"),
     )
 
@@ -118,7 +112,7 @@ def test_a_breach_is_there_again_in_the_next_process(daemon: Daemon, settings: S
     daemon.app.history.close()
     daemon.app.web.stop()
 
-    again = Daemon(settings.model_copy(update={"web": WebSettings(port=_free_port())}), daemon.stage.clock)
+    again = Daemon(settings.model_copy(update={"web": WebSettings(port=free_port())}), daemon.stage.clock)
     with closing(again.app.history):
         assert {change.key for change in again.app.ledger.lasting()} == {breached}
         again.app.web.stop()

@@ -23,7 +23,7 @@ from exporter.probing.supervisor import Supervisor
 from exporter.probing.turnstile import Turnstile
 from tests import processes
 
-until = partial(processes.until, patience=45.0)
+until = partial(processes.until, patience=100.0)
 POINT = ("scripted", Operation.POINT_SELECT)
 
 
@@ -81,15 +81,15 @@ def test_more_samples_are_taken_while_they_are_wanted_and_the_view_says_so(monit
     assert monitor.boosted() == [None, None]
     monitor.supervisor.start()
     until(lambda: monitor.asked(lambda: monitor.boosted() == [False, False]), "a first round")
-    assert monitor.sizes() == {"orders": 20, "stock": 20}
+    until(lambda: monitor.sizes() == {"orders": 20, "stock": 20}, "ticks of the usual size")
 
     monitor.ledger.wanted = frozenset({POINT})
     until(lambda: monitor.asked(lambda: monitor.boosted() == [True, False]), "the boost")
-    assert monitor.sizes() == {"orders": 150, "stock": 20}
+    until(lambda: monitor.sizes() == {"orders": 150, "stock": 20}, "a bigger tick of the one")
 
     monitor.ledger.wanted = frozenset()
     until(lambda: monitor.asked(lambda: monitor.boosted() == [False, False]), "the end of the boost")
-    assert monitor.sizes() == {"orders": 20, "stock": 20}
+    until(lambda: monitor.sizes() == {"orders": 20, "stock": 20}, "ticks of the usual size again")
 
 
 def test_a_slower_encrypted_side_is_boosted_until_the_breach_and_not_after_it(tmp_path: Path) -> None:

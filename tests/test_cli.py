@@ -12,6 +12,7 @@ import pytest
 
 from exporter.history.claim import Claim
 from tests.command_line import CommandLine, assert_one_line
+from tests.servers.room import free_port
 
 
 @pytest.fixture
@@ -176,15 +177,9 @@ def test_a_full_disk_under_the_output_is_one_line(config, tmp_path, unbuffered):
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=50,
+            timeout=100,
             check=False,
         )
     done.stdout = ""
 
     assert_one_line(done, "No space left")
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]

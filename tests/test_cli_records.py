@@ -178,7 +178,7 @@ def test_an_export_whose_reader_goes_away_ends_quietly(tde: CommandLine, orders:
         assert process.stderr is not None
         assert process.stdout.readline()
         process.stdout.close()
-        assert process.wait(30) == 0
+        assert process.wait(100) == 0
         assert process.stderr.read() == b""
 
 

@@ -233,7 +233,7 @@ def test_ctrl_c_stops_a_build_which_the_same_command_completes(tde, folder):
     with tde.start("-c", path, "provision") as process:
         assert "building" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        said, complained = process.communicate(timeout=20)
+        said, complained = process.communicate(timeout=100)
 
     assert process.returncode == 130, complained
     assert said == ""
@@ -252,7 +252,7 @@ def test_ctrl_c_ends_a_call_that_would_not(tde, kind):
     with tde.start("-c", path, "provision") as process:
         assert "complete" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=100)
 
     assert process.returncode == 130
 

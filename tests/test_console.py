@@ -21,7 +21,7 @@ def run(shell="", **environ):
         ["sh", "-c", f'"$0" -c "$1" {shell}', sys.executable, HEARD],
         env={"PYTHONPATH": ":".join(sys.path), **environ},
         capture_output=True,
-        timeout=50,
+        timeout=100,
         check=False,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -27,6 +26,7 @@ from exporter.history.records import State, StateKey
 from exporter.probing.messages import PairChecked, SnapshotDone, TargetReached, TickDone
 from exporter.verdicts import SERIES
 from tests.exposition.stages import FACTS, Stage, pair_facts
+from tests.servers.room import free_port
 
 POINT, SCAN = Operation.POINT_SELECT, Operation.FULL_SCAN
 PAIR = "phonebook"
@@ -41,9 +41,7 @@ class Daemon:
     """An app that does not run, whose targets are spoken for."""
 
     def __init__(self, folder: Path, *targets: Target) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
+        self._port = free_port()
         self._folder = folder
         self.clock = FakeClock()
         self.wanted = self.settings(*targets)

@@ -21,7 +21,8 @@ if ! [ -f $dest ]; then
     tools/fetch_debs.sh "$top/debootstrap" trixie debootstrap
     # shellcheck disable=SC2016 # apt expands it
     archive=$(apt-get indextargets --format '$(REPO_URI)' | grep -v security | head -n 1)
-    DEBOOTSTRAP_DIR="$top/debootstrap/usr/share/debootstrap" "$top/debootstrap/usr/sbin/debootstrap" --variant=minbase \
+    # What it mounts is seen by itself only, and gone with it.
+    DEBOOTSTRAP_DIR="$top/debootstrap/usr/share/debootstrap" unshare --mount "$top/debootstrap/usr/sbin/debootstrap" --variant=minbase \
         --include=ca-certificates,netbase,python3,python3-pip,python3-venv,tzdata trixie "$top/made" "$archive" >"$top/log" 2>&1 ||
         { tail -n 20 "$top/log" >&2; exit 1; }
     rm -rf "$top"/made/var/cache/apt/archives/*.deb "$top"/made/var/lib/apt/lists/* "$top"/made/usr/lib/python3*/EXTERNALLY-MANAGED

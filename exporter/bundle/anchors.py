@@ -12,6 +12,7 @@ PANELS: dict[str, int] = {
     "TDEHistoryErrors": 33,
     "TDEExporterConfigReloadFailed": 46,
     "TDESeriesRefused": 41,
+    "TDEWebCertificateExpiring": 49,
     # tde-fleet
     "TDETargetMissing": 20,
     # tde-target

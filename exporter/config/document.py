@@ -7,7 +7,9 @@ Messages never quote the file, for the line in question may hold a secret.
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,7 +81,12 @@ def read(path: Path) -> Document:
     """The document in a file; raises ConfigErrors with all problems found."""
     where = shown(path)
     try:
-        with path.open("rb") as stream:
+        # O_NONBLOCK: opening a named pipe that nobody writes to would otherwise wait for ever, and a reload with it.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
+            if stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode):
+                raise _error(
+                    where, "this is a pipe", "Name a file: it is read again when the exporter is told to reload"
+                )
             content = stream.read(LARGEST + 1)
     except FileNotFoundError:
         raise _error(

@@ -176,7 +176,7 @@ class WebSettings(Strict):
     """Connections that are kept open at once; more are closed at once."""
     header_timeout: Duration = Field(5.0, ge=0.1, le=600)
     """A client that has not sent its whole request by then is disconnected."""
-    max_series: int = Field(50_000, ge=100, le=10_000_000)
+    max_series: int = Field(250_000, ge=100, le=10_000_000)
     """Cap on exported series; what goes beyond is left out and counted."""
 
 
@@ -192,8 +192,8 @@ class HistorySettings(Strict):
 class ProbeSettings(Strict):
     """The processes that run the canaries, apart from the one that serves."""
 
-    processes: int = Field(default_factory=lambda: min(os.cpu_count() or 1, 8), ge=1, le=64, examples=[2])
-    """Number of probe processes; the targets are shared out between them. Default: one for each core, at most 8."""
+    processes: int | None = Field(None, ge=1, le=64, examples=[2])
+    """Number of probe processes; the targets are shared out between them. Default: one for each core, at most 8, and with many targets one for each 50, at most 16: a process makes one short query after another, and spends most of their time waiting for answers."""
     heartbeat_timeout: Duration = Field(15.0, ge=2, le=3600)
     """A probe process that is silent for this long is killed and started again."""
 

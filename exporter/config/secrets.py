@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import logging
 import os
 import re
@@ -15,22 +14,21 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
-from urllib.parse import quote, quote_plus
 
 from pydantic import BaseModel, Field, ModelWrapValidatorHandler, model_validator
 from pydantic_core import PydanticCustomError
 
 from exporter.config.schema import Location, Strict
+from exporter.config.written import ENCODED, SHORTEST, cores, forms
 from exporter.domain.errors import SecretError, SecretOutOfReach
 
 logger = logging.getLogger(__name__)
 
 MASK = "***"
-SHORTEST_REDACTED = 4
-"""Characters. Shorter values are not redacted: they would blot out half of every text."""
 LARGEST = 64 * 1024
 """Bytes. What is larger is no secret, but the wrong file."""
 
+_PLACE = re.compile(r"(secret file )/(?:[^\n]*?/)?(?=[^/\n]*?: (?:is|does|may|holds|cannot|the) )")
 _NO_MEANS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _REMEDY = "Write it as `file: /path/of/the/file` or `env: NAME_OF_A_VARIABLE`"
 
@@ -144,24 +142,17 @@ def _variable_text(name: str, environ: Mapping[str, str]) -> str:
 _lock = threading.Lock()
 _known: set[str] = set()
 _pattern: re.Pattern[str] | None = None
+_cores: frozenset[str] = frozenset()
 
 
 def _remember(secret: str) -> None:
     """Redact this value from now on, also the way drivers, URLs and JSON write it."""
-    global _pattern
-    if len(secret) < SHORTEST_REDACTED:
+    global _pattern, _cores
+    if len(secret) < SHORTEST or secret in _known:
         return
-    written = {
-        secret,
-        repr(secret)[1:-1],
-        repr(secret.encode())[2:-1],
-        json.dumps(secret)[1:-1],
-        json.dumps(secret, ensure_ascii=False)[1:-1],
-        quote(secret, safe=""),
-        quote(secret),
-        quote_plus(secret),
-    }
+    written, encoded = forms(secret), cores(secret)
     with _lock:
+        _cores |= encoded
         if not written <= _known:
             _known.update(written)
             # The longest first, so that a secret that contains another one leaves no remainder.
@@ -170,4 +161,16 @@ def _remember(secret: str) -> None:
 
 def redact(text: str) -> str:
     """The text with `***` in place of every secret that this process has ever read."""
-    return text if _pattern is None else _pattern.sub(MASK, text)
+    if _pattern is None:
+        return text
+    return ENCODED.sub(_unless_encoded, _pattern.sub(MASK, text))
+
+
+def _unless_encoded(found: re.Match[str]) -> str:
+    token = found[0]
+    return MASK if any(len(core) <= len(token) and core in token for core in _cores) else token
+
+
+def shown(text: str) -> str:
+    """The text for a page that strangers may see: redacted, and of a secret's file only the name. The log has its place."""
+    return _PLACE.sub(r"\1…/", redact(text))

@@ -110,6 +110,11 @@ class AuthenticationFailed(TargetError):
     reason = Reason.AUTH
 
 
+class AccountBarred(AuthenticationFailed):
+    """The account may not log in whatever the secret is: locked, or its password has expired. Another login does it no
+    harm."""
+
+
 class TlsFailed(TargetError):
     """The TLS handshake or the certificate check failed."""
 

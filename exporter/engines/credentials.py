@@ -1,7 +1,9 @@
 """Logging in without harm: a secret that the server refused is not tried again and again.
 
 Repeated failed logins lock accounts and block hosts. So all sessions of a target share one
-`Credentials`, and a refused secret is tried again when it has changed, or after an hour.
+`Credentials`, and a refused secret is tried again when it has changed, or after a rest. The rest is there because the
+secret may be right: mended on the server, or spoilt on the way, which looks the same. It grows, for Oracle's default
+profile locks an account at the tenth refusal, however long they take: these are seven within a year.
 """
 
 from __future__ import annotations
@@ -12,10 +14,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from exporter.config.secrets import SecretSource
 from exporter.domain.clock import Clock, SystemClock
 from exporter.domain.errors import (
+    AccountBarred,
     AuthenticationFailed,
     ConnectFailed,
     DeadlineExceeded,
@@ -24,9 +28,22 @@ from exporter.domain.errors import (
 )
 
 REFUSED_SECONDS = 3600.0
-"""How long a refused secret is not tried again. The account may have been mended meanwhile, the secret being right."""
+"""How long a refused secret is not tried again at first; an account that is barred, whatever its secret, always."""
+LONGER = 6.0
+"""So many times as long each time after that."""
+MOST_REFUSED = 16
+"""Secrets that are remembered to have been refused."""
 PATIENCE_SECONDS = 1.0
 """How long a login with a secret that worked before waits for another one to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    """Of one secret: in which words, how often in a row, and the monotonic second until which it rests."""
+
+    words: str
+    times: int
+    until: float
 
 
 class Credentials:
@@ -41,7 +58,7 @@ class Credentials:
         self._state = threading.Lock()
         self._trying = threading.Lock()
         self._proven = b""
-        self._refused: dict[bytes, tuple[float, str]] = {}
+        self._refused: dict[bytes, _Refusal] = {}
 
     def follow(self, former: Credentials) -> None:
         """Know of refused secrets what others knew of the same login; before the first attempt."""
@@ -80,7 +97,7 @@ class Credentials:
             try:
                 yield secret
             except AuthenticationFailed as error:
-                self._remember_refused(mark, str(error))
+                self._remember_refused(mark, error)
                 raise
             self._remember_proven(mark)
         finally:
@@ -108,17 +125,22 @@ class Credentials:
 
     def _refuse_again(self, mark: bytes) -> None:
         with self._state:
-            now = self._clock.monotonic()
-            self._refused = {old: found for old, found in self._refused.items() if now - found[0] < REFUSED_SECONDS}
-            if mark in self._refused:
+            found = self._refused.get(mark)
+            if found is not None and self._clock.monotonic() < found.until:
                 # No countdown: words that change with each call fill a log.
                 raise AuthenticationFailed(
-                    f"{self._refused[mark][1]}; tried again when the secret has changed, or an hour after that attempt"
+                    f"{found.words}; tried again when the secret has changed, or after a rest of an hour, then of {LONGER:g}"
                 )
 
-    def _remember_refused(self, mark: bytes, words: str) -> None:
+    def _remember_refused(self, mark: bytes, error: AuthenticationFailed) -> None:
+        barred = isinstance(error, AccountBarred)
         with self._state:
-            self._refused[mark] = self._clock.monotonic(), words
+            before = self._refused.pop(mark, None)
+            times = (before.times if before else 0) + (not barred)
+            rest = REFUSED_SECONDS if barred else REFUSED_SECONDS * LONGER ** (times - 1)
+            self._refused[mark] = _Refusal(str(error), times, self._clock.monotonic() + rest)
+            if len(self._refused) > MOST_REFUSED:
+                del self._refused[next(iter(self._refused))]
             if self._proven == mark:
                 self._proven = b""
 

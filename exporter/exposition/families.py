@@ -46,6 +46,12 @@ def _put_exporter(sheet: Sheet, exporter: ExporterView) -> None:
     sheet.put_histogram("tde_exporter_timer_noise_seconds", exporter.noise)
     sheet.put("tde_exporter_state_bytes", exporter.state_bytes)
     sheet.put("tde_exporter_state_errors_total", exporter.state_errors)
+    if (web := exporter.web) is not None:
+        for why, connections in web.refused.items():
+            sheet.put("tde_exporter_web_connections_refused_total", connections, reason=why)
+        for code, requests in web.answered.items():
+            sheet.put("tde_exporter_web_requests_total", requests, code=str(code))
+        sheet.put("tde_exporter_web_certificate_expiry_timestamp_seconds", web.certificate_ends)
 
 
 def _put_target(sheet: Sheet, target: TargetView) -> None:

@@ -23,7 +23,7 @@ from exporter.exposition.screening import count, screened_snapshot
 from exporter.exposition.series_book import Change, Dated, Plan
 from exporter.exposition.statistics import NOBODY_LOOKED, Statistics, outlines_of
 from exporter.exposition.target_book import TargetBook
-from exporter.exposition.view import ConfigView, ExporterView, View
+from exporter.exposition.view import ConfigView, ExporterView, View, WebView
 from exporter.overhead.baseline import PairBaseline
 from exporter.overhead.evidence import Name
 from exporter.overhead.snapshot import SnapshotRow, summarise
@@ -79,6 +79,8 @@ class Ledger:
         self._noise_hour = NoiseHour()
         self._abandoned = self._clock_steps = self._dropped = self._state_errors = 0
         self._state_bytes: int | None = None
+        self.web: WebView | None = None
+        """What the web server says of itself, for the next view."""
 
     # -- what comes in -----------------------------------------------------------------------------------
 
@@ -355,6 +357,7 @@ class Ledger:
             state_errors=self._state_errors,
             recent_noise=self._noise_hour.view(now),
             config=self._config,
+            web=self.web,
         )
 
 

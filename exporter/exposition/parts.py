@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prometheus_client import exposition as text_format
 from prometheus_client.core import Metric
 from prometheus_client.openmetrics import exposition as openmetrics_format
+
+from exporter.exposition.lines import both_formats
 
 EXPORTER = ""
 """The part of the exporter itself: all that is about no target."""
@@ -33,9 +35,7 @@ class Page:
 
 def page_of(families: Sequence[Metric], rendered_at: float) -> Page:
     """Both formats of these families; raises what the client library raises."""
-    collected = _Collected(families)
-    text = text_format.generate_latest(collected)
-    modern: bytes = openmetrics_format.generate_latest(collected)  # type: ignore[no-untyped-call]
+    text, modern = both_formats(families)
     return Page(
         text=text,
         text_gzip=_compressed(text),
@@ -82,16 +82,6 @@ def _sorted(families: Sequence[Metric]) -> dict[str, list[Metric]]:
                 found[target].append(mine[target])
             mine[target].samples.append(sample)
     return found
-
-
-class _Collected:
-    """Families that were collected once, for both formats."""
-
-    def __init__(self, collected: Sequence[Metric]) -> None:
-        self._collected = collected
-
-    def collect(self) -> Iterator[Metric]:
-        return iter(self._collected)
 
 
 def _compressed(page: bytes) -> bytes:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
 
-from exporter.config.secrets import redact
+from exporter.config.secrets import shown
 from exporter.domain.model import Burst, Sample, Snapshot, Tick, Variant, Work
 
 LARGEST = 1e18
@@ -53,7 +53,7 @@ def label(value: object) -> str:
 def words(value: object, longest: int = LONGEST_WORDS) -> str:
     """Text for people, such as the message of a driver, as safe as a label and longer."""
     # A driver may repeat what it was given. The secret must be whole to be found, so it goes before the rest is cut.
-    text = redact(str(value))[:longest].encode("utf-8", "replace").decode("utf-8")
+    text = shown(str(value))[:longest].encode("utf-8", "replace").decode("utf-8")
     return "".join(character if character.isprintable() else " " for character in text)
 
 

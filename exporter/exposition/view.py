@@ -242,9 +242,19 @@ class ConfigView:
 
 
 @dataclass(frozen=True, slots=True)
+class WebView:
+    """Connections that the web server refused by reason, and its answers by status code; the Unix time at which its
+    certificate ends, None where it speaks no TLS."""
+
+    refused: Mapping[str, int]
+    answered: Mapping[int, int]
+    certificate_ends: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ExporterView:
     """The exporter itself. `state_bytes` is None while the history has no size, `recent_noise` before the first beat,
-    `config` where nobody knows."""
+    `config` where nobody knows, `web` where nothing is served."""
 
     version: str
     python: str
@@ -260,6 +270,7 @@ class ExporterView:
     state_errors: int = 0
     recent_noise: NoiseView | None = None
     config: ConfigView | None = None
+    web: WebView | None = None
 
 
 @dataclass(frozen=True, slots=True)

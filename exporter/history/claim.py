@@ -23,20 +23,36 @@ class Claim:
     """Taken when it is made, kept until `release`. Raises HistoryError, naming the process that has it."""
 
     def __init__(self, path: Path) -> None:
-        place = path.with_name(f"{path.name}.lock")
+        self._path = path
+        self._file: int | None = self._claimed(path)
+
+    def renew(self) -> None:
+        """Claim what has the name now, if the file beside it was removed or exchanged. Raises HistoryError, and keeps what
+        it had."""
+        before = self._file
+        with contextlib.suppress(OSError):
+            if before is not None and os.path.samestat(os.fstat(before), _place(self._path).stat()):
+                return
+        self._file = self._claimed(self._path)
+        if before is not None:
+            os.close(before)
+
+    def _claimed(self, path: Path) -> int:
+        place = _place(path)
         try:
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._file: int | None = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+            file = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise HistoryError(
                 f"{path}: the lock beside it cannot be made ({error.strerror}). "
                 "Give this user the right to write there, or set history.path to a file that it may write"
             ) from None
         try:
-            self._take(path, self._file)
+            self._take(path, file)
         except BaseException:
-            self.release()
+            os.close(file)
             raise
+        return file
 
     def release(self) -> None:
         """Let another process have it."""
@@ -64,3 +80,7 @@ class Claim:
         with contextlib.suppress(OSError):
             os.ftruncate(file, 0)
             os.pwrite(file, b"%d\n" % os.getpid(), 0)
+
+
+def _place(path: Path) -> Path:
+    return path.with_name(f"{path.name}.lock")

@@ -26,6 +26,7 @@ SUSPECT = ".suspect"
 """A file of this name beside the history says that damage was met while it was used: the next check is a whole one."""
 
 _GLANCE_SECONDS = 0.5
+_READ_ONLY = "read-only"
 _DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 _WAL_LIMIT = 16 * 1024 * 1024
 _log = logging.getLogger(__name__)
@@ -73,7 +74,13 @@ def explain(path: Path, error: sqlite3.Error) -> HistoryError:
     if name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN")) and _is_full(path.parent):
         # Of the file that is shared between processes SQLite does not say why it cannot grow.
         name = "SQLITE_FULL"
+    if name.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_READONLY")) and _is_read_only(path.parent):
+        name = _READ_ONLY
     remedies = (
+        (
+            _READ_ONLY,
+            "the file system is read-only. See why (dmesg), mount it for writing, or set history.path to another",
+        ),
         ("SQLITE_FULL", "the disk is full. Free some space, or set history.path to another disk"),
         ("SQLITE_READONLY", "it cannot be written. Give this user the right to write the file and its directory"),
         ("SQLITE_CANTOPEN", "it cannot be opened. Give this user the right to write the file and its directory"),
@@ -93,6 +100,13 @@ def _is_full(directory: Path) -> bool:
     """Whether not one block is left for this user."""
     try:
         return os.statvfs(directory).f_bavail == 0
+    except OSError:
+        return False
+
+
+def _is_read_only(directory: Path) -> bool:
+    try:
+        return bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
     except OSError:
         return False
 

@@ -122,8 +122,9 @@ class History:
             return False
         with self._access.alone() as old:
             if self._claim is not None:
-                self._claim.release()
-                self._claim = Claim(self.path)
+                self._claim.renew()
+            # Should the new one not be opened, the old one's return is a change as well: its connection is closed now.
+            self._identity = None
             # First of all: at its close SQLite removes a write-ahead log by name, which would be that of the new file.
             with suppress(sqlite3.Error):
                 old.close()

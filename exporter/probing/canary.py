@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain
 
 from exporter.config.schema import OperationSettings, PairSettings
@@ -73,6 +73,10 @@ class Canary:
     def warm_up(self, session: Session, facts: PairFacts) -> None:
         """Run the first queries after a connect on both twins and discard them; failures show later."""
         self._discard(session, facts, self._facts.warm_ups)
+
+    def bout(self) -> AbstractContextManager[object]:
+        """The place of a tick among those of other targets, if its queries are short; to be entered before it."""
+        return self._turnstile.bout() if self._facts.short else nullcontext()
 
     def tick(
         self,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from itertools import count
 from types import MappingProxyType
 from typing import NamedTuple
 
-from exporter.config.schema import TargetSettings
+from exporter.config.schema import Settings, TargetSettings
 
 
 class Share(NamedTuple):
@@ -17,7 +18,17 @@ class Share(NamedTuple):
     targets: tuple[str, ...]
 
 
+MOST_FOR_CORES, MOST_FOR_TARGETS, CROWD = 8, 16, 50
+"""Processes that are started unasked: one for each core, and for many targets one for each crowd of them."""
+
 NOTHING: Mapping[int, Share] = MappingProxyType({})
+
+
+def processes_for(settings: Settings) -> int:
+    """How many probe processes these settings want, apart from those that a company needs of its own."""
+    if settings.probes.processes is not None:
+        return settings.probes.processes
+    return max(min(os.cpu_count() or 1, MOST_FOR_CORES), min(-(-len(settings.targets) // CROWD), MOST_FOR_TARGETS))
 
 
 def deal(targets: Sequence[TargetSettings], processes: int, before: Mapping[int, Share] = NOTHING) -> dict[int, Share]:

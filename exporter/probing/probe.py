@@ -132,21 +132,31 @@ class Probe:
             return
         self._words.put(Stop())
 
-    def end(self, timeout: float) -> None:
-        """Wait up to `timeout` seconds for the end, then kill; never hangs."""
-        try:
+    def wait(self, timeout: float) -> None:
+        """Wait up to `timeout` seconds until it has ended by itself."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(timeout)
-        except subprocess.TimeoutExpired:
-            self._child.kill()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._child.wait(1.0)
+
+    def kill(self) -> None:
+        """Have it end at once; does not wait."""
+        self._child.kill()
+
+    def end(self, timeout: float = 1.0) -> None:
+        """Kill it, and take down what listens and talks to it; waits up to `timeout` seconds in all, never longer."""
+        until = self._clock.monotonic() + timeout
+
+        def left() -> float:
+            return max(0.0, until - self._clock.monotonic())
+
+        self.kill()
+        self.wait(left())
         self._words.put(None)
-        self._listener.join(1.0)
+        self._listener.join(left())
         if self._listener.is_alive():
             # It is stuck with a message, and must not speak for the successor of this process later on.
             self._disowned = True
             self._up_changed(self.assignment.process, False)
-        self._talker.join(1.0)
+        self._talker.join(left())
         with contextlib.suppress(OSError):
             self._connection.close()
 

@@ -12,6 +12,7 @@ import gc
 import logging
 import os
 import queue
+import resource
 import signal
 import sys
 import threading
@@ -22,6 +23,7 @@ from exporter import logs
 from exporter.config.changes import only
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import StepDetector, SystemClock
+from exporter.probing.headroom import Headroom
 from exporter.probing.lane import Lane, Legacy
 from exporter.probing.messages import (
     Assignment,
@@ -99,6 +101,7 @@ class ProbeProcess:
         self._schedule = Schedule()
         self._stopping, self._begun = threading.Event(), threading.Event()
         self._roster = Roster(self._lane, self._schedule, self._clock)
+        self._headroom = Headroom()
         self._reassigned = 0
 
     def run(self) -> int:
@@ -108,6 +111,7 @@ class ProbeProcess:
         gc.freeze()
         # The first sign of life comes before anything is said about a target.
         self._outbox.put(Beat(process=self._assignment.process))
+        self._headroom.keep(len(self._assignment.targets))
         self._roster.join(only(self._assignment.settings, self._assignment.targets), self._assignment.snapshots)
         self._schedule.start()
         self._begun.set()
@@ -115,6 +119,7 @@ class ProbeProcess:
         while not self._stopping.wait(BEAT_SECONDS):
             beats += 1
             self._beat()
+            self._headroom.keep(len(self._roster.lanes))
             if beats % COLLECT_GARBAGE_EVERY == 0 or self._roster.take_litter():
                 with self._turnstile.turn():
                     gc.collect()
@@ -210,9 +215,18 @@ def _obey(connection: Connection, probe: ProbeProcess) -> None:
     probe.stop()
 
 
+def raise_file_limit() -> None:
+    """As many open files as this process may have. A target takes four and more, and the soft limit that most systems set
+    (1024) is meant for programs that put descriptors into bit fields, which nothing here does."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def main(argv: list[str]) -> None:
     """Entry point of the child; never returns."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise_file_limit()
     connection: Connection = Connection(int(argv[1]))
     try:
         assignment = connection.recv()

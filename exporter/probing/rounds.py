@@ -313,16 +313,18 @@ class Rounds:
             facts = self._twins.ready(session, canary.pair)
         finally:
             # What warms up a whole pair is not the cost of the operation that happens to come first.
-            ready = self._charging.charge(None, begun)
+            self._charging.charge(None, begun)
             if facts is None:
                 governor.passed(key, begun)
         if facts is None:
             return
-        charge = TickCharge(self._charging, key, ready, self._clock)
-        try:
-            tick = canary.tick(session, facts, more=charge.more())
-        finally:
-            charge.settle()
+        # Waiting for the ticks of others costs the target nothing.
+        with canary.bout():
+            charge = TickCharge(self._charging, key, self._clock.paced(), self._clock)
+            try:
+                tick = canary.tick(session, facts, more=charge.more())
+            finally:
+                charge.settle()
         self._emit(TickDone(tick))
         if tick.dropped in _FATAL:
             raise ConnectFailed(f"the session was lost while measuring {canary.operation}")

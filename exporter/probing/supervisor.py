@@ -10,7 +10,7 @@ from exporter.config.changes import Changes, only
 from exporter.config.schema import Settings
 from exporter.domain.clock import Clock
 from exporter.domain.model import Operation
-from exporter.probing.dealing import Share, deal
+from exporter.probing.dealing import Share, deal, processes_for
 from exporter.probing.messages import Assignment, BoostWanted, Reassignment
 from exporter.probing.probe import Deliver, Probe, UpChanged
 
@@ -19,6 +19,8 @@ FROZEN_SECONDS = 1.5
 """A check that comes this much later than the last one shows that this process did not run in between."""
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 HEALTHY_AFTER = 60.0
+KILL_SECONDS = 0.4
+"""Of the time for the end: what is left for processes that do not end by themselves."""
 RETIRE_SECONDS = 5.0
 """What a process may take to its end when nothing is left to it."""
 
@@ -40,7 +42,7 @@ class Supervisor:
         self._settings, self._clock = settings, clock
         self._deliver, self._up_changed, self._wants_snapshot = deliver, up_changed, wants_snapshot
         self._gone = gone
-        self.shares: Mapping[int, Share] = deal(settings.targets, settings.probes.processes)
+        self.shares: Mapping[int, Share] = deal(settings.targets, processes_for(settings))
         self._changing = threading.RLock()
         self._number = 0
         self._probes: dict[int, Probe] = {}
@@ -87,7 +89,7 @@ class Supervisor:
         with self._changing:
             before, relog = self.shares, settings.log != self._settings.log
             self._settings = settings
-            self.shares = deal(settings.targets, settings.probes.processes, before)
+            self.shares = deal(settings.targets, processes_for(settings), before)
             for name in changes.removed:
                 self._boosts.pop(name, None)
             if self._stopping.is_set():
@@ -114,17 +116,31 @@ class Supervisor:
             for process in self.shares.keys() - before.keys() - self._probes.keys():
                 self._start(process)
 
+    def ask_to_stop(self) -> None:
+        """Have all processes end by themselves, and start no more; does not wait."""
+        self._stopping.set()
+        for probe in list(self._probes.values()):
+            probe.ask_to_stop()
+
     def stop(self, timeout: float) -> None:
-        """End all processes within `timeout` seconds, by force if they do not listen; there may be none yet."""
+        """End all processes within `timeout` seconds in all, by force if they do not listen; there may be none yet."""
+        end = self._clock.monotonic() + timeout
+
+        def left(kept: float = 0.0) -> float:
+            return max(0.0, end - kept - self._clock.monotonic())
+
         self._stopping.set()
         if self._thread.is_alive():
-            self._thread.join(1.0)
+            self._thread.join(left(timeout / 2))
+        # Whoever was started in the meantime is told now.
+        self.ask_to_stop()
         probes = list(self._probes.values())
         for probe in probes:
-            probe.ask_to_stop()
-        deadline = self._clock.monotonic() + timeout
+            probe.wait(left(min(KILL_SECONDS, timeout / 4)))
         for probe in probes:
-            probe.end(max(0.0, deadline - self._clock.monotonic()))
+            probe.kill()
+        for probe in probes:
+            probe.end(left())
 
     def _watch(self) -> None:
         slept = self._clock.monotonic()
@@ -141,6 +157,8 @@ class Supervisor:
             slept = self._clock.monotonic()
 
     def _check(self, process: int) -> None:
+        if self._stopping.is_set():
+            return
         now = self._clock.monotonic()
         probe = self._probes.get(process)
         if probe is None:
@@ -158,7 +176,7 @@ class Supervisor:
         else:
             return
         del self._probes[process]
-        probe.end(0.0)
+        probe.end()
         if now - probe.started > HEALTHY_AFTER:
             self._pauses.pop(process, None)
         pause = self._next_pause(process, now)
@@ -167,7 +185,7 @@ class Supervisor:
     def _bury(self, process: int, probe: Probe) -> None:
         """The end of a process that was told to end; its number may be wanted again meanwhile."""
         del self._probes[process]
-        probe.end(0.0)
+        probe.end()
         self._pauses.pop(process, None)
         self._not_before.pop(process, None)
         self._gone(process)

@@ -22,6 +22,8 @@ from uvicorn import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from exporter.web.counts import Counts, Refusal
+
 IDLE_FACTOR = 6
 """An idle connection lives this many header timeouts: with the default of 5 s, longer than a usual scrape interval."""
 
@@ -41,7 +43,7 @@ class Door:
     header_timeout: float
     open: int = 0
     empty: asyncio.Event = field(default_factory=asyncio.Event)
-    refused: int = 0
+    counts: Counts = field(default_factory=Counts)
     timed_out: int = 0
 
     def enter(self) -> None:
@@ -81,7 +83,7 @@ class LimitedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._door.enter()
         if self._door.open > self._door.max_connections:
-            self._door.refused += 1
+            self._door.counts.refuse(Refusal.TOO_MANY)
             self.transport = transport
             transport.abort()
             return
@@ -145,6 +147,12 @@ class LimitedConnection(H11Protocol):
             self._timer.cancel()
             self._timer = None
 
+    def send_400_response(self, msg: str) -> None:
+        self._door.counts.refuse(Refusal.MALFORMED)
+        super().send_400_response(msg)
+
     def _on_timeout(self) -> None:
         self._door.timed_out += 1
+        if self._phase is not _Phase.IDLE:
+            self._door.counts.refuse(Refusal.DEADLINE)
         self.abort()

@@ -44,6 +44,9 @@ NOBODY_ASKED = (
     "client certificates, listen on a loopback address, or send SIGHUP to the process"
 )
 
+_FORWARDED = frozenset({"forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"})
+"""Who comes through a proxy on this machine is not on this machine."""
+
 PAGE_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; "
@@ -146,7 +149,7 @@ def build_app(state: AppState, security: Security, loopback: bool = True) -> ASG
         # A page that somebody on this machine looks at could else have their browser ask for it.
         if "origin" in request.headers:
             return _line(403, "no web page may reload the configuration; use curl -X POST, or send SIGHUP")
-        if not (loopback or security.rules.asks_who):
+        if not security.rules.asks_who and (not loopback or _FORWARDED & set(request.headers.keys())):
             return _line(403, NOBODY_ASKED)
         return _line(501, "nothing can be reloaded here") if state.reload is None else await _reload(state.reload)
 

@@ -22,7 +22,9 @@ from uvicorn.server import ServerState
 
 from exporter.config.schema import WebSettings
 from exporter.domain.errors import ConfigError
+from exporter.exposition.view import WebView
 from exporter.web.connection import Door, LimitedConnection
+from exporter.web.counts import Refusal, counting
 from exporter.web.routes import MAX_HEADER_BYTES, AppState, build_app
 from exporter.web.security.doorway import Doorway
 from exporter.web.security.live import Security
@@ -105,7 +107,7 @@ class WebServer:
         self._address = sock.getsockname()
         self._door = Door(room_for(settings.max_connections), settings.header_timeout)
         self._config = Config(
-            build_app(state, self._security, self.loopback),
+            counting(build_app(state, self._security, self.loopback), self._door.counts),
             http=LimitedConnection,
             ws="none",
             lifespan="off",
@@ -140,12 +142,17 @@ class WebServer:
     @property
     def refused_connections(self) -> int:
         """Connections closed at once because `max_connections` were open; since the start."""
-        return self._door.refused
+        return self._door.counts.refused[Refusal.TOO_MANY]
 
     @property
     def timed_out_connections(self) -> int:
         """Connections torn down because the client kept a deadline waiting; since the start."""
         return self._door.timed_out
+
+    def view(self) -> WebView:
+        """What was counted, and until when the certificate of now is valid; from any thread."""
+        counts, life = self._door.counts, self._security.rules.life
+        return WebView(counts.refused, counts.answered, None if life is None else life.ends)
 
     def start(self) -> None:
         """Serve from now on. Returns when the server accepts connections."""

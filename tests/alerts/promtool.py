@@ -22,7 +22,7 @@ def promtool(version: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     path = ROOT / VERSIONS[version] / "usr" / "bin" / "promtool"
     if not path.exists():
         pytest.fail(f"{path} is missing: run ./check once, which fetches it", pytrace=False)
-    return subprocess.run([path, *arguments], capture_output=True, text=True, timeout=50)
+    return subprocess.run([path, *arguments], capture_output=True, text=True, timeout=100)
 
 
 def rules(*names: str) -> list[dict[str, Any]]:

@@ -125,7 +125,7 @@ def example():
 
 
 def amtool(*arguments: str, fetched: Path = NEWEST) -> str:
-    ran = subprocess.run([str(tool("amtool", fetched)), *arguments], capture_output=True, text=True, timeout=30)
+    ran = subprocess.run([str(tool("amtool", fetched)), *arguments], capture_output=True, text=True, timeout=100)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 

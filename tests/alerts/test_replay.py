@@ -149,12 +149,10 @@ def _step(folder: Path, begins: float, ends: float, days: float, seed: int) -> N
     assert replayed(folder, said, asked) == ""
 
 
-@pytest.mark.timeout(180)
 def test_a_day_within_the_budget_calls_nobody(tmp_path: Path) -> None:
     _in_budget(tmp_path, 1, 1)
 
 
-@pytest.mark.timeout(180)
 def test_a_step_of_half_is_one_episode(tmp_path: Path) -> None:
     _step(tmp_path, 6 * HOUR, 12 * HOUR, 1, 2)
 

@@ -13,10 +13,10 @@ from tests.chaos.world import DEAD, EMBEDDED, LIVING, SCRIPTED, SHOP, World
 
 PERIOD = 0.2
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
-EXPIRED_AFTER = 3.0 + 1.0 + 5.0
+EXPIRED_AFTER, PAUSE = 3.0 + 1.0, 5.0
 """Seconds after which a target that is down has no gauges: two intervals, 3 s at least, and one in which it was not known yet;
-and the longest pause between two pages."""
-CALM = 45.0
+and the longest pause between two pages, on a machine that is not as busy as to make it longer."""
+CALM = 90.0
 """Seconds after the last harm until everything is as before, with room for a busy machine."""
 OLDEST_PAGE = 60.0
 STILL_TRUE = {
@@ -95,7 +95,9 @@ class Watcher:
         self._world = world
         self._problems: dict[str, tuple[str, int]] = {}
         self.pages = self.losses = 0
-        self.longest_scrape = self.longest_loss = self.oldest_page = 0.0
+        self.longest_loss = self.oldest_page = 0.0
+        self.scrapes: list[float] = []
+        """Seconds that each took."""
         self.page: Page | None = None
         self._generation = 0
         self._before: Page | None = None
@@ -122,6 +124,11 @@ class Watcher:
     def problems(self) -> list[str]:
         """Each once, with the time when it was seen first, and how often."""
         return [f"{first}: {words} ({times} ×)" for words, (first, times) in self._problems.items()]
+
+    @property
+    def usual_scrape(self) -> float:
+        """The seconds within which nineteen of twenty scrapes were answered."""
+        return sorted(self.scrapes)[len(self.scrapes) * 19 // 20]
 
     def note(self, words: str) -> None:
         now = f"{time.strftime('%H:%M:%S')}, daemon {self._world.generation}"
@@ -153,7 +160,7 @@ class Watcher:
                 if serving:
                     self.note(f"a scrape failed though nothing was done to the daemon: {words}")
                 continue
-            self.longest_scrape = max(self.longest_scrape, ended - begun)
+            self.scrapes.append(ended - begun)
             self._judge(text, generation, ended, cut and world.seen_cut)
 
     def _judge(self, text: str, generation: int, now: float, cut: bool) -> None:
@@ -220,8 +227,10 @@ class Watcher:
             self._down_since.pop(target, None)
             return
         since = self._down_since.setdefault(target, now)
-        if now - since > EXPIRED_AFTER and (left := page.perishable(target) - STILL_TRUE):
-            self.note(f"{target} is down for more than {EXPIRED_AFTER:g} s, but has {sorted(left)}")
+        # The oldest page tells how long the machine kept it from making another one.
+        limit = EXPIRED_AFTER + max(PAUSE, self.oldest_page)
+        if now - since > limit and (left := page.perishable(target) - STILL_TRUE):
+            self.note(f"{target} is down for more than {limit:.0f} s, but has {sorted(left)}")
 
     @staticmethod
     def down(page: Page) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 from pathlib import Path
 
 from tests.daemons import Daemon
@@ -36,6 +37,20 @@ class OwnDisk:
 
     def free(self) -> None:
         (self.seen / "filler").unlink()
+
+    def cover(self, *options: str) -> None:
+        """Mount another file system over it, while the daemon has its files open below."""
+        self._inside("mount", "-t", "tmpfs", "-o", ",".join(["size=64k", *options]), "tmpfs", str(self.state))
+
+    def uncover(self) -> None:
+        self._inside("umount", str(self.state))
+
+    def _inside(self, *command: str) -> None:
+        assert self._daemon.process is not None
+        enter = ["nsenter", "--target", str(self._daemon.process.pid), "--mount"]
+        if os.geteuid() != 0:
+            enter += ["--user", "--preserve-credentials"]
+        subprocess.run([*enter, *command], check=True)
 
 
 class OwnHosts:

@@ -3,8 +3,9 @@
 oracle-db-appdev-monitoring#372 #440, trino#8326, fishymetrics#161
 """
 
-import pytest
+import os
 
+from benchmarks.figures import note
 from tests.watched import BOTH, settings
 
 RUNS = "tde_canary_runs_total"
@@ -17,14 +18,13 @@ def refused(watched):
     return watched.server.log().count(f"Access denied for user '{watched.user}'")
 
 
-@pytest.mark.timeout(120)
 def test_a_wrong_password_is_tried_once_and_a_right_one_at_the_next_tick(everywhere, daemon):
     for watched in everywhere:
         watched.secret.write_text("not-the-password-1")
     exporter = daemon(settings(*(watched.target() for watched in everywhere))).start().serving()
     exporter.until_all(BOTH, lambda page, name: page.total(ERRORS, target=name, reason="auth") >= 6, "several runs")
     assert [refused(watched) for watched in everywhere] == [1, 1]
-    assert exporter.get("/").text.count("when the secret has changed") >= 2
+    exporter.until_said("when the secret has changed", times=2)
 
     for watched in everywhere:
         watched.secret.write_text("not-the-password-2")
@@ -36,10 +36,12 @@ def test_a_wrong_password_is_tried_once_and_a_right_one_at_the_next_tick(everywh
         watched.secret.write_text(watched.password)
     exporter.until_all(BOTH, lambda page, name: page.value(UP, target=name) == 1, "both to be up")
     exporter.until_all(BOTH, lambda page, name: page.total(RUNS, target=name), "runs")
-    assert [refused(watched) for watched in everywhere] == [2, 2]
+    tried = [refused(watched) for watched in everywhere]
+    # Two wrong ones were there, one after the other.
+    note("wrong password", os.getloadavg()[0], **{"logins with a wrong password, per secret": max(tried) / 2})
+    assert tried == [2, 2]
 
 
-@pytest.mark.timeout(120)
 def test_a_password_that_was_changed_on_the_server(everywhere, daemon):
     """Sessions go on with the old one; lost ones find out, once, and the new one is read from the file."""
     exporter = daemon(settings(*(watched.target() for watched in everywhere))).start().serving()

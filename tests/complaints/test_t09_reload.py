@@ -11,10 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
-import pytest
 import yaml
 
-from tests.watched import QUICK, Count
+from tests.watched import PATIENT, QUICK, Count
 
 SUCCESSFUL = "tde_exporter_config_last_reload_successful"
 AT = "last_reload_success_timestamp_seconds"
@@ -54,12 +53,13 @@ class Reloading:
 
     def __init__(self, daemon, *targets, processes=2):
         self._common = {
-            "operations": {"point_select": {"samples": 5, "timeout": "2s"}},
+            "operations": PATIENT,
             "probes": {"processes": processes},
             "log": {"level": "info"},
         }
         self.exporter = daemon({"targets": list(targets), **self._common})
         self._file = self.exporter.directory / "config.yaml"
+        self._client = httpx.Client(timeout=60.0, limits=httpx.Limits(max_keepalive_connections=0))
 
     def write(self, *targets, **more):
         self.written({"targets": list(targets), **self._common, **more})
@@ -71,7 +71,7 @@ class Reloading:
         new.rename(self._file)
 
     def ask(self):
-        return httpx.post(f"{self.exporter.url}/-/reload", timeout=60.0)
+        return self._client.post(f"{self.exporter.url}/-/reload")
 
     def take_up(self, *targets, **more):
         self.write(*targets, **more)
@@ -115,6 +115,18 @@ class Held:
         self.megabytes = pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
+def held_while_all_are_measured(exporter):
+    """What is held at many moments, for a query or a scrape has a thread and a file only while it lasts."""
+    seen, page = [], exporter.page()
+
+    def again(page_now, name):
+        seen.append(Held(exporter))
+        return page_now.total(RUNS, target=name) >= page.total(RUNS, target=name) + 30
+
+    exporter.until_all(KEPT, again, "three rounds")
+    return seen
+
+
 def others(number):
     """Now one more target, now another, now none; one of them changes each time, and one is a database."""
     found = [scripted("changing", seed=number + 1)] if number % 5 else []
@@ -122,7 +134,6 @@ def others(number):
     return found + ([embedded("visitor")] if number % 10 >= 5 else [])
 
 
-@pytest.mark.timeout(300)
 def test_two_hundred_reloads_under_load(everywhere, daemon, scraped):
     """Targets come, change and go while somebody scrapes all the while; the sessions of who stays are never closed, its
     counters never fall, and in the end the daemon holds what it held before."""
@@ -143,7 +154,7 @@ def test_two_hundred_reloads_under_load(everywhere, daemon, scraped):
                 reloading.take_up(*kept)
                 reloading.shows(*KEPT)
                 exporter.until(lambda: Held(exporter).processes == 3, "the end of what is not needed")
-                at_first = Held(exporter)
+                at_first = held_while_all_are_measured(exporter)
             if number % 20 == 19:
                 now = counters(exporter.page(), *KEPT)
                 assert [sample for sample, value in before.items() if not now[sample] >= value] == []
@@ -154,9 +165,9 @@ def test_two_hundred_reloads_under_load(everywhere, daemon, scraped):
     assert scraper.pages > 50
     assert set(mariadb.session_ids()) == sessions
     # Lanes close their sessions, and connections of the last scrapes their sockets, a moment later.
-    exporter.until(lambda: Held(exporter).threads <= at_first.threads, "threads to end")
-    exporter.until(lambda: Held(exporter).files <= at_first.files, "files to be closed")
-    assert Held(exporter).megabytes - at_first.megabytes < 25
+    exporter.until(lambda: Held(exporter).threads <= max(one.threads for one in at_first), "threads to end")
+    exporter.until(lambda: Held(exporter).files <= max(one.files for one in at_first), "files to be closed")
+    assert Held(exporter).megabytes - max(one.megabytes for one in at_first) < 25
     before = counters(exporter.page(), *KEPT)
     reloading.measured(*KEPT)
     exporter.until_all(
@@ -171,7 +182,6 @@ def total(found, name, target):
     return sum(value for sample, value in found.items() if sample[0] == name and ("target", target) in sample[1])
 
 
-@pytest.mark.timeout(120)
 def test_a_configuration_that_cannot_be_used_changes_nothing_and_shows_no_secret(daemon):
     reloading = Reloading(daemon, scripted("a"), scripted("b"))
     exporter = reloading.exporter.start().serving()
@@ -203,16 +213,16 @@ def test_a_configuration_that_cannot_be_used_changes_nothing_and_shows_no_secret
     assert exporter.value("tde_exporter_config_hash") == config_hash
     assert exporter.value(f"tde_exporter_config_{AT}") == at
     assert MARKER not in exporter.log.read_text() + exporter.page().text + exporter.get("/").text
+    exporter.until(lambda: exporter.log.read_text().count("the configuration stays as it was") >= 7, "its words")
     assert exporter.log.read_text().count("the configuration stays as it was") == 7
 
     reloading.take_up(scripted("a"))
     reloading.shows("a")
-    assert exporter.value(SUCCESSFUL) == 1
+    exporter.until(lambda: exporter.value(SUCCESSFUL) == 1, "the success on the page")
     assert exporter.value("tde_exporter_config_hash") != config_hash
     assert exporter.value(f"tde_exporter_config_{AT}") > at
 
 
-@pytest.mark.timeout(120)
 def test_a_probe_process_that_is_killed_in_the_middle(daemon):
     """Whatever it had read of the reload, its successor has the targets of the newest configuration."""
     reloading = Reloading(daemon, *(scripted(name) for name in "abcd"))
@@ -232,7 +242,6 @@ def test_a_probe_process_that_is_killed_in_the_middle(daemon):
     assert "Traceback" not in exporter.log.read_text()
 
 
-@pytest.mark.timeout(180)
 def test_databases_that_change_are_never_probed_twice_at_once(everywhere, daemon):
     """Each change is another session; the one before is closed first, and a lock on the twins is free by then."""
     mariadb, cap = everywhere[0], 3
@@ -245,7 +254,7 @@ def test_databases_that_change_are_never_probed_twice_at_once(everywhere, daemon
     reloading = Reloading(daemon, *targets(0), processes=1)
     exporter = reloading.exporter.start().serving()
     reloading.measured("mariadb", "embedded")
-    with Count(everywhere[:1]) as count:
+    with Count({"mariadb": mariadb.server.port}) as count:
         for number in range(1, 6):
             sessions, before = set(mariadb.session_ids()), counters(exporter.page(), "mariadb", "embedded")
             reloading.take_up(*targets(number))
@@ -264,7 +273,6 @@ def test_databases_that_change_are_never_probed_twice_at_once(everywhere, daemon
     assert not any(word in exporter.log.read_text() for word in (*BAD, "blocked", "in use", "lock"))
 
 
-@pytest.mark.timeout(120)
 def test_a_storm_of_signals_is_a_few_reloads(daemon):
     reloading = Reloading(daemon, scripted("a"))
     exporter = reloading.exporter.start().serving()
@@ -281,7 +289,6 @@ def test_a_storm_of_signals_is_a_few_reloads(daemon):
     exporter.stop()
 
 
-@pytest.mark.timeout(120)
 def test_what_was_measured_of_a_changed_target_goes_on_and_a_removed_one_comes_back_with_its_history(daemon):
     reloading = Reloading(daemon, scripted("a"), scripted("b"))
     exporter = reloading.exporter.start().serving()
@@ -305,13 +312,15 @@ def test_what_was_measured_of_a_changed_target_goes_on_and_a_removed_one_comes_b
     reloading.take_up(scripted("a", seed=7), scripted("b"))
     exporter.until(lambda: exporter.total(samples, target="a") < window, "the new epoch")
     assert exporter.total(RUNS, target="a") >= runs
-    exporter.until(lambda: exporter.total(RUNS, target="b"), "b to be measured again")
-    assert exporter.total(RUNS, target="b") < exporter.total(samples, target="b", window="1h")
+
+    def known_before(page):
+        return 0 < page.total(RUNS, target="b") < page.total(samples, target="b", window="1h")
+
+    exporter.until(lambda: known_before(exporter.page()), "b to be measured again, with what was known of it")
 
 
-@pytest.mark.timeout(120)
 def test_without_a_file_the_signal_ends_it_as_a_terminal_does_that_is_closed(daemon):
     exporter = daemon().start().serving()
     exporter.process.send_signal(signal.SIGHUP)
-    assert exporter.process.wait(30.0) == 0
+    assert exporter.process.wait(100) == 0
     assert "Traceback" not in exporter.log.read_text()

@@ -32,7 +32,10 @@ def test_a_page_tells_a_lag_or_that_it_is_unknown(daemon):
     target: dict[str, Any] = {"name": "db", "engine": "fake", "standbys": standbys, "operations": ["point_select"]}
     target["intervals"] = {"standby": "1s", "canary": "1s"}
     exporter = daemon(settings(target)).start().serving()
-    exporter.until(lambda: exporter.value(KNOWN, standby="twelve", kind="apply") == 1, "the standbys to be read")
+    # That nothing is known of them is said before they are read.
+    exporter.until_all(
+        STANDBYS, lambda page, name: page.value("tde_standby_configured", standby=name) is not None, "them to be read"
+    )
     page = exporter.page()
     for name, (said, lag) in STANDBYS.items():
         assert page.value(LAG, standby=name, kind="apply") == lag, name
@@ -44,7 +47,6 @@ def test_a_page_tells_a_lag_or_that_it_is_unknown(daemon):
     assert page.value("tde_target_up") == 1
 
 
-@pytest.mark.timeout(120)
 def test_a_replica_in_another_time_zone_whose_applier_is_stopped(mariadb_pair, watched_pair, daemon):
     """What the server says of such a replica is 0, hours, or NULL; what is told is how old the oldest waiting heartbeat is."""
     primary, replica = mariadb_pair
@@ -53,18 +55,19 @@ def test_a_replica_in_another_time_zone_whose_applier_is_stopped(mariadb_pair, w
     try:
         replica.query("SET GLOBAL time_zone = '+08:00'")
         exporter.until(lambda: exporter.value(KNOWN, kind="heartbeat") == 1, "the heartbeat's lag")
-        assert max(lags(exporter).values()) < 60
+        # Eight hours are 28 800 s.
+        assert max(lags(exporter).values()) < 3600
         replica.query("STOP SLAVE SQL_THREAD")
         exporter.until(lambda: exporter.value("tde_standby_apply_running") == 0, "the applier to be seen stopped")
         exporter.until(lambda: lags(exporter).get("heartbeat", 0) > 3, "the heartbeat's lag to grow")
-        assert exporter.value("tde_standby_configured") == 1
+        exporter.until(lambda: exporter.value("tde_standby_configured") == 1, "a replica as ever")
         replica.query("START SLAVE SQL_THREAD")
         exporter.until(lambda: exporter.value("tde_standby_apply_running") == 1, "the applier to run")
         replica.query("STOP SLAVE")
         exporter.until(lambda: exporter.value("tde_standby_transport_running") == 0, "the receiver to be seen stopped")
         # Nothing is received, so nobody knows whether anything waits to be applied.
         exporter.until(lambda: lags(exporter).get("apply", 0) == 0, "no lag that is made up")
-        assert max(lags(exporter).values()) < 600
+        assert max(lags(exporter).values(), default=0) < 3600
     finally:
         replica.query(f"SET GLOBAL time_zone = '{zone}'")
         replica.query("START SLAVE")

@@ -7,15 +7,11 @@ import contextlib
 import socket
 import sqlite3
 
-import pytest
-
 from tests.complaints.test_t01_mute_peer import HEALTHY, runs
+from tests.daemons import ENDS_WITHIN
 from tests.watched import settings
 
-WITHIN = 5.0
 
-
-@pytest.mark.timeout(150)
 def test_drivers_that_hang_in_the_middle_of_queries(everywhere, daemon, make_proxy):
     mariadb, mysql = everywhere
     proxy = make_proxy(mariadb.server.address)
@@ -24,14 +20,14 @@ def test_drivers_that_hang_in_the_middle_of_queries(everywhere, daemon, make_pro
     exporter = daemon(settings(HEALTHY, wedged, *targets)).start().serving()
     names = ["mute", "frozen", "healthy"]
     exporter.until_all(names, runs, "runs")
-    exporter.until(lambda: exporter.total("tde_target_connects_total", target="wedged") == 3, "the wedged call")
+    exporter.until(lambda: exporter.total("tde_target_connects_total", target="wedged") >= 3, "the wedged call")
     before = {name: runs(exporter, name) for name in names}
     children = exporter.children()
     proxy.go_silent()
     mysql.server.freeze()
     try:
         exporter.until_all(["mute", "frozen"], down, "both to hang")
-        assert exporter.stop() < WITHIN
+        assert exporter.stop() < ENDS_WITHIN
         for child in children:
             exporter.until_gone(child)
     finally:
@@ -45,7 +41,7 @@ def test_drivers_that_hang_in_the_middle_of_queries(everywhere, daemon, make_pro
 
     again = exporter.start().serving()
     again.until(lambda: runs(again, "healthy"), "runs as before")
-    assert again.stop() < WITHIN
+    assert again.stop() < ENDS_WITHIN
 
 
 def down(page, name):

@@ -67,7 +67,6 @@ def fires(alert):
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
 def test_little_is_known_and_nobody_is_called_about_a_cost(daemon, tmp_path):
     encrypted, plain = {"encrypted": True, "latency": "9ms", "decrypts": 1}, {"encrypted": False, "latency": "1ms"}
     exporter = daemon(

@@ -147,6 +147,19 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path, name: str, words:
         document.read(tmp_path / name)
 
 
+@pytest.mark.parametrize("content", [None, b"targets: []\n"])
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path, content: bytes | None) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = None if content is None else os.open(pipe, os.O_RDWR)
+    if writer is not None:
+        os.write(writer, content or b"")
+    with pytest.raises(ConfigErrors, match="this is a pipe"):
+        document.read(pipe)
+    if writer is not None:
+        os.close(writer)
+
+
 def test_a_file_name_cannot_break_the_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigErrors) as caught:
         document.read(tmp_path / "a\nERROR: b")

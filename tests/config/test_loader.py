@@ -439,7 +439,9 @@ def _mutations() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(
     tree=_mutations() | _values(),
     variable=st.sampled_from(["WEB__PORT", "LOG", "TARGETS", "X", MARKER]),
@@ -462,7 +464,9 @@ def test_any_tree_loads_or_is_refused_in_plain_words(tmp_path: Path, tree: Any, 
         assert error.__suppress_context__ or error.__context__ is None
 
 
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(content=st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "surrogatepass")) | st.text("ab:-[]{}&*!|>'\"%@`#?,\n \t<~0.", max_size=40).map(str.encode))  # fmt: skip
 def test_any_bytes_are_refused_in_plain_words(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "c.yaml"

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import base64
+import html
 import json
 import logging
 import os
 import pickle
+import re
+import shlex
 import string
 import sys
+import textwrap
 import threading
 import traceback
+import xml.sax.saxutils
+from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, urlencode
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from exporter.config.secrets import LARGEST, SecretSource, redact, sources
+from exporter.config.secrets import LARGEST, SecretSource, redact, shown, sources
 from exporter.domain.errors import SecretError
 
 MARKER = "S3CR3T-0e8f2f1e-6a55-4d6c-9b4b-6d9b7d6f4a11"
@@ -54,7 +61,9 @@ def test_the_environment_of_the_process_is_the_default(monkeypatch: pytest.Monke
     assert SecretSource(env="PW").read() == "pässword"
 
 
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\n\r"), min_size=1, max_size=128))
 def test_any_text_arrives_as_it_is(tmp_path: Path, password: str) -> None:
     for end in (b"", b"\n", b"\r\n"):
@@ -210,6 +219,107 @@ def test_what_was_read_is_redacted_however_it_is_written() -> None:
         assert redact(text) != text
         for rest in ("ss'w", "ss\\'w", "w\\rd"):
             assert rest not in redact(text)
+
+
+def url(secret: str) -> str:
+    return f"mysql://probe:{quote(secret, safe='')}@db.example/"
+
+
+def group(secret: str) -> str:
+    """What stands in a group of exceptions is indented."""
+    try:
+        raise ExceptionGroup("several", [ValueError(f"login with {secret} failed")])
+    except ExceptionGroup:
+        return traceback.format_exc()
+
+
+def chain(secret: str) -> str:
+    try:
+        try:
+            raise KeyError(secret)
+        except KeyError as error:
+            error.add_note(f"with {secret}")
+            raise RuntimeError(str(error)) from error
+    except RuntimeError:
+        return traceback.format_exc()
+
+
+WRITERS: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "repr": repr,
+    "repr of its bytes": lambda secret: repr(secret.encode()),
+    "ascii": ascii,
+    "JSON": lambda secret: json.dumps({"password": secret}),
+    "JSON in UTF-8": lambda secret: json.dumps([secret], ensure_ascii=False),
+    "JSON in JavaScript": lambda secret: json.dumps(secret).replace("/", "\\/"),
+    "JSON in JSON": lambda secret: json.dumps(json.dumps({"password": secret})),
+    "URL": url,
+    "URL in small letters": lambda secret: re.sub("%..", lambda found: found[0].lower(), url(secret)),
+    "form": lambda secret: urlencode({"user": "x", "password": secret}),
+    "HTML": lambda secret: html.escape(f"<td>{secret}</td>"),
+    "XML": lambda secret: xml.sax.saxutils.escape(secret),
+    "SQL": lambda secret: "ALTER USER x IDENTIFIED BY '" + secret.replace("'", "''") + "'",
+    "SQL of MySQL": lambda secret: "'" + secret.replace("\\", "\\\\").replace("'", "\\'") + "'",
+    "identifier": lambda secret: 'IDENTIFIED BY "' + secret.replace('"', '""') + '"',
+    "shell": lambda secret: shlex.join(["login", "-p", secret]),
+    "one line": lambda secret: " ".join(f"the password {secret} is wrong".split()),
+    "indented": lambda secret: textwrap.indent(f"login: {secret}", "  | "),
+    "traceback": chain,
+    "group of exceptions": group,
+    "basic authentication": lambda secret: "Basic " + base64.b64encode(f"probe:{secret}".encode()).decode(),
+    "base64": lambda secret: base64.b64encode(secret.encode()).decode(),
+    "base64 in a URL": lambda secret: base64.urlsafe_b64encode(f"ab{secret}cd".encode()).decode(),
+    "hexadecimal": lambda secret: "0x" + secret.encode().hex(),
+    "hexadecimal in capitals": lambda secret: secret.encode().hex().upper(),
+}
+INNER = "Kx7Qm2Zr9Tb4"
+AROUND = st.text(
+    st.sampled_from("aé'\"\\%$&<>/+ \t;:@#?=`{}€😀_-") | st.characters(codec="utf-8", exclude_characters="\0\r\n"),
+    max_size=12,
+)
+
+
+def traces(secret: str, text: str) -> list[str]:
+    """What of the secret is in the text: its inner part, or this in another writing."""
+    inner = INNER.encode()
+    written = {INNER, inner.hex(), inner.hex().upper()}
+    written |= {base64.b64encode(bytes(before) + inner).decode()[before + 2 : 14] for before in range(3)}
+    return [each for each in written if each in text]
+
+
+@given(AROUND, AROUND, st.booleans())
+@pytest.mark.parametrize("writer", WRITERS)
+def test_no_program_writes_a_secret_in_a_way_that_is_not_found(
+    writer: str, before: str, after: str, lines: bool
+) -> None:
+    secret = f"x{before}{INNER}{after}" + ("\n" + INNER + "-2" if lines else "")
+    SecretSource(env="PW").read({"PW": secret + "\n"})
+    text = WRITERS[writer](secret)
+
+    assert traces(secret, text)
+    assert traces(secret, redact(text)) == []
+
+
+def test_words_that_are_no_secret_stay() -> None:
+    SecretSource(env="PW").read({"PW": "correct-horse-battery"})
+    words = "the connection to db.example:3306 was refused, fingerprint 3b5d5c3712955042212316173ccf37be"
+    assert redact(words) == words
+
+
+@pytest.mark.parametrize(
+    ("said", "seen"),
+    [
+        (
+            "db:1: secret file /run/secrets/db/pw: does not exist. Create it",
+            "db:1: secret file …/pw: does not exist. Create it",
+        ),
+        ("secret file /pw: is empty", "secret file …/pw: is empty"),
+        ("secret file /a b/c: d/pw: is empty. Put it in", "secret file …/pw: is empty. Put it in"),
+        ("no secret file here", "no secret file here"),
+    ],
+)
+def test_strangers_see_of_a_secrets_place_only_the_name(said: str, seen: str) -> None:
+    assert shown(said) == seen
 
 
 def test_the_longest_secret_is_taken_out_first() -> None:

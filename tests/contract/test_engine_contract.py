@@ -28,6 +28,7 @@ from tests.engines.oracle import standin_targets
 from tests.oracle_standin.faults import Hang
 from tests.processes import until
 from tests.servers.server import Server
+from tests.stopwatch import Stopwatch
 
 COMMITTING = {Operation.INSERT_BATCH, Operation.UPDATE_BATCH, Operation.DELETE_REPLENISH}
 
@@ -437,12 +438,13 @@ def test_an_unusable_twin_is_a_fact_and_its_runs_fail_while_the_other_works(case
 def test_the_deadline_holds_and_the_session_lives_on(case, opened):
     session, pair = provisioned_then(case, opened, case.hang_plain), case.target.pairs[0]
     session.prepare(pair, 5.0)
-    begun = time.monotonic()
+    watch = Stopwatch()
     with pytest.raises(DeadlineExceeded):
         session.run(pair, Slot.B, Operation.FULL_SCAN, 0, 0.2)
 
     # A server ends its statement a little earlier, and so spares the session.
-    assert 0.15 <= time.monotonic() - begun < 0.2 + 5 * 0.1
+    assert watch.passed >= 0.15
+    assert watch.seconds < 0.2 + 5 * 0.1
     assert session.run(pair, Slot.A, Operation.FULL_SCAN, 0, 5.0).duration > 0
 
 
@@ -473,11 +475,11 @@ def test_closing_ends_a_running_query_at_once(case, opened):
     thread = threading.Thread(target=run)
     thread.start()
     running.wait()
-    begun = time.monotonic()
+    watch = Stopwatch()
     session.close()
-    thread.join(10.0)
+    thread.join(50.0)
 
-    assert time.monotonic() - begun < 5 * 1.0
+    assert watch.seconds < 5 * 1.0
     assert [type(error) for error in ended] == [Cancelled]
 
 

@@ -103,6 +103,20 @@ RECIPES: dict[str, Recipe] = {
     "tde_exporter_timer_noise_seconds": histogram,
     "tde_exporter_state_bytes": plain(lambda w: 4e6 + w.counter(40.0, 0)),
     "tde_exporter_state_errors_total": plain(lambda w: w.steady(0)),
+    "tde_exporter_web_connections_refused_total": many(
+        "reason",
+        {
+            "too_many": lambda w: w.steady(0),
+            "deadline": lambda w: w.rare(4),
+            "tls": lambda w: w.rare(1),
+            "certificate": lambda w: w.steady(0),
+            "malformed": lambda w: w.rare(0.5),
+        },
+    ),
+    "tde_exporter_web_requests_total": many(
+        "code", {"200": lambda w: w.counter(0.07), "401": lambda w: w.rare(2), "404": lambda w: w.rare(1)}
+    ),
+    "tde_exporter_web_certificate_expiry_timestamp_seconds": plain(lambda w: w.steady(w.times[-1] + 60 * 86400)),
     "tde_exporter_collector_success": collectors(lambda w, d, c: w.steady(1)),
     "tde_exporter_collector_duration_seconds": collectors(lambda w, d, c: w.noise(TOOK[c], 0.6)),
     "tde_exporter_collector_last_success_timestamp_seconds": collectors(lambda w, d, c: w.times - w.noise(6.0, 2.0)),

@@ -52,7 +52,6 @@ def _committed(root: Path) -> list[Path]:
 
 
 # Installing what the checks need takes longer than a test may, where ./check has not done it.
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
 def test_the_oldest_and_the_newest_grafana_understand_our_dashboards(root, findings_of, version) -> None:
     _assert_understood(root, findings_of(version, _committed(root)))
@@ -225,7 +224,6 @@ FAULTS: dict[str, tuple[str, Callable[[Json], object]]] = {
 """What is wrong, the layer that must see it, and how it comes into the sound dashboard."""
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
 def test_every_fault_is_found_and_nothing_else(findings_of, tmp_path: Path, version: str) -> None:
     sound = tmp_path / "sound.json"

@@ -32,7 +32,7 @@ def ask(port: int, **environ: str) -> tuple[int, str]:
         env={"PATH": os.environ["PATH"], "TDE_EXPORTER_WEB__PORT": str(port), **environ},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=100,
         check=False,
     )
     assert ran.stderr == ""

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from exporter.cli import main
 from tests.deploy.kit import ROOT, documents, helm
@@ -53,6 +52,3 @@ def test_options_of_the_container_are_those_that_were_tried() -> None:
     for option in ("--read-only", "--cap-drop", "--security-opt"):
         assert option in run
         assert option in tried
-    # The stack is started with an init as well.
-    assert "--init" in run
-    assert yaml.safe_load((ROOT / "deploy/compose/compose.yaml").read_text())["services"]["exporter"]["init"] is True

@@ -22,7 +22,7 @@ from tests.alarms import Story, at_pace, watched
 from tests.processes import appliers
 
 # The first test waits for an hour of paced time and what was done before.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 FACTOR = 240.0
 CIPHER = "aegis"
@@ -178,7 +178,7 @@ def test_a_standby_that_stands_still_is_a_ticket(broken: Story) -> None:
     alert = broken.raised("TDEStandbyLagHigh", "paused", "tde-tickets")
     assert alert.annotations["summary"].startswith("The standby local of paused is ")
     assert alert.annotations["summary"].endswith("s behind")
-    assert "apply 0s, heartbeat " in alert.annotations["description"]
+    assert re.search(r"apply \S+s, heartbeat \S+s\)", alert.annotations["description"])
 
 
 def test_encryption_that_was_removed_is_a_ticket(broken: Story) -> None:

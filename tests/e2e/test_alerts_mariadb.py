@@ -19,8 +19,9 @@ from tests.servers.mariadb import MariaDbServer
 from tests.servers.server import together
 from tests.watched import POOL_MB, SCHEMA, Watched, settings
 
+# The embedded database's story is the one that is told at every change.
 # The first test waits for servers, for an hour of paced time, and for what was done before.
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 FACTOR = 240.0
 THRESHOLDS = at_pace(FACTOR)

@@ -31,7 +31,6 @@ ROWS = 40_000
 POOL_MB = 8
 SAMPLES, PERIOD, START = 6, 10.0, 1_800_057_600.0
 HOUR = 3600.0
-pytestmark = pytest.mark.timeout(180)  # A busy machine may take five times as long as a quiet one.
 ENCRYPTED, PLAIN = "canary.main_encrypted", "canary.main_plain"
 
 
@@ -133,10 +132,10 @@ def contended(server: MariaDbServer, *tables: str) -> Iterator[None]:
 def test_contention_on_both_sides_is_no_breach_and_on_one_side_it_is(twins: Twins) -> None:
     life = Life(twins)
     with contended(twins.server, ENCRYPTED, PLAIN):
-        judged = life.live(1.6 * HOUR)
+        judged = life.live(1.2 * HOUR)
     assert judged.breaches == ()
     assert judged.state in (State.OK, State.SUSPECT)
-    assert life.usable > 0.9 * 1.6 * HOUR / PERIOD
+    assert life.usable > 0.9 * 1.2 * HOUR / PERIOD
     # It is the cost of encryption that was looked at.
     assert life.decrypts[Variant.ENCRYPTED] > SAMPLES * life.usable / 2
     assert life.decrypts[Variant.PLAIN] == 0

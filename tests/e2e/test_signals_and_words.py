@@ -5,6 +5,7 @@ import threading
 import time
 
 from exporter.cli import END_SIGNALS, end_on_signals
+from tests.daemons import PATIENCE
 
 
 def scripted(name, **more):
@@ -16,7 +17,7 @@ def test_a_signal_during_the_start_and_others_after_it_end_it_in_order(daemon, s
     begun = time.monotonic()
     # Long before it serves: its history is only being made.
     while not (exporter.directory / "state" / "history.db").exists():
-        assert time.monotonic() - begun < 45.0, exporter.words()
+        assert time.monotonic() - begun < PATIENCE, exporter.words()
         time.sleep(0.001)
     while exporter.process.poll() is None:
         exporter.process.send_signal(signal.SIGINT)

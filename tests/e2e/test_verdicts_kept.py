@@ -41,7 +41,8 @@ def test_a_breach_outlives_two_kills_and_a_target_that_is_gone(daemon, small):
         assert exporter.value("tde_overhead_breach", **detector) == 1
         assert exporter.value("tde_overhead_onset_timestamp_seconds", **detector) == since - 600.0
         assert exporter.value("tde_overhead_onset_uncertainty_seconds", **detector) == 300.0
-        assert "P50 exceeds the plain twin by more than 20" in exporter.get("/").text.replace("\u00a0", " ")
+        words = "P50 exceeds the plain twin by more than 20"
+        exporter.until(lambda words=words: words in exporter.get("/").text.replace("\u00a0", " "), words)
         exporter.kill()
 
     # A target that cannot be opened says nothing about its cost, and nothing against the breach.

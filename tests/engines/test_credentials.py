@@ -1,16 +1,17 @@
-"""A refused secret is tried once, for all sessions together, until it changes or an hour has passed."""
+"""A refused secret is tried once, for all sessions together, until it changes or it has rested, ever longer."""
 
+import contextlib
 import os
 import resource
 import threading
-import time
 
 import pytest
 
 from exporter.config.secrets import SecretSource
 from exporter.domain.clock import FakeClock
-from exporter.domain.errors import AuthenticationFailed, ConnectFailed, DeadlineExceeded
-from exporter.engines.credentials import REFUSED_SECONDS, Credentials
+from exporter.domain.errors import AccountBarred, AuthenticationFailed, ConnectFailed, DeadlineExceeded
+from exporter.engines.credentials import MOST_REFUSED, REFUSED_SECONDS, Credentials
+from tests.stopwatch import Stopwatch
 
 PATIENCE = 10.0
 REFUSAL = AuthenticationFailed("access denied")
@@ -97,7 +98,7 @@ def test_another_secret_is_tried_once(credentials, file):
 def test_it_is_tried_again_after_an_hour(credentials, clock):
     refuse(credentials)
     clock.advance(REFUSED_SECONDS - 1)
-    with pytest.raises(AuthenticationFailed, match="or an hour after"):
+    with pytest.raises(AuthenticationFailed, match="after a rest of an hour, then of 6"):
         login(credentials)
     clock.step(2 * REFUSED_SECONDS)
     with pytest.raises(AuthenticationFailed, match="tried again when"):
@@ -105,6 +106,46 @@ def test_it_is_tried_again_after_an_hour(credentials, clock):
 
     clock.advance(1)
     assert login(credentials) == "first secret"
+
+
+YEAR = 365 * 86400
+
+
+def attempts_of(credentials, clock, error, seconds):
+    """How many logins there are in that time, if each is refused and somebody asks every ten minutes."""
+    made = 0
+    for _ in range(int(seconds // 600)):
+        with contextlib.suppress(AuthenticationFailed), credentials.attempt():
+            made += 1
+            raise error
+        clock.advance(600)
+    return made
+
+
+def test_a_wrong_secret_that_nobody_mends_does_not_lock_the_account(credentials, clock):
+    """Oracle's default profile locks one at the tenth refusal in a row, however long they take."""
+    assert attempts_of(credentials, clock, REFUSAL, 2 * YEAR) <= 7
+
+
+def test_an_account_that_is_barred_is_tried_every_hour(credentials, clock):
+    assert attempts_of(credentials, clock, AccountBarred("locked"), 86400) == 24
+    assert attempts_of(credentials, clock, REFUSAL, 6 * 3600) == 1 + 1
+
+
+def test_after_a_right_login_the_rest_is_an_hour_again(credentials, clock):
+    assert attempts_of(credentials, clock, REFUSAL, 86400) == 3
+    clock.advance(40 * 3600)
+    login(credentials)
+    assert attempts_of(credentials, clock, REFUSAL, 2 * 3600) == 2
+
+
+def test_no_more_than_a_few_refused_secrets_are_remembered(credentials, file, clock):
+    for number in range(3 * MOST_REFUSED):
+        file.write_text(f"secret {number}")
+        refuse(credentials)
+    assert len(credentials._refused) == MOST_REFUSED
+    with pytest.raises(AuthenticationFailed, match="tried again when"):
+        login(credentials)
 
 
 def test_a_secret_that_worked_may_be_refused_later(credentials):
@@ -223,10 +264,10 @@ def test_a_secret_that_works_is_not_held_up_by_a_login_that_hangs(credentials, a
 def test_who_waits_too_long_for_others_is_told_so(credentials, attempts):
     attempts.start()
     assert attempts.inside.acquire(timeout=PATIENCE)
-    begun = time.monotonic()
+    watch = Stopwatch()
 
     with pytest.raises(DeadlineExceeded, match="another login"):
         login(credentials, timeout=0.1)
 
-    assert time.monotonic() - begun < 5 * 0.1 + 0.5
+    assert watch.seconds < 5 * 0.1 + 0.5
     attempts.end()

@@ -164,7 +164,9 @@ def test_a_breach_and_its_labels_stay_through_trouble(breached: Stage, trouble: 
 
 
 @given(troubles=st.lists(st.sampled_from(TROUBLES), max_size=5))
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_a_breach_stays_through_any_troubles(breached: Stage, troubles: list[Trouble]) -> None:
     stage = _copy(breached)
     for trouble in troubles:

@@ -217,7 +217,7 @@ def test_promtool_takes_samples_with_and_without_a_channel(stage: Stage, promtoo
     stage.read_standbys(standby_state(), standby_state(channel="east"))
     page = stage.renderer.render_once().text
 
-    result = subprocess.run([promtool, "check", "metrics"], input=page, capture_output=True, timeout=30)
+    result = subprocess.run([promtool, "check", "metrics"], input=page, capture_output=True, timeout=100)
 
     assert b'channel="east"' in page
     assert (result.returncode, result.stdout + result.stderr) == (0, b"")

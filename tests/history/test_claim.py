@@ -77,3 +77,34 @@ def test_a_file_that_is_gone_is_begun_anew(kept, path, gone, make_key, make_bloc
     again = History.keep(path, DAY, FakeClock())
     assert len(list(again.load_blocks(0.0))) == 1
     again.close()
+
+
+@pytest.mark.parametrize("cover", ["no directory", "a directory that holds no database"])
+def test_a_place_that_is_covered_for_a_while(kept, path, make_key, make_block, cover):
+    """As when another file system is mounted over it: what is kept goes on where it was, and is nobody else's meanwhile."""
+    kept.save_blocks([(make_key(), make_block(1000.0))])
+    away = path.parent.rename(path.parent.with_name("away"))
+    if cover == "no directory":
+        path.parent.touch()
+    else:
+        path.mkdir(parents=True)
+    for _ in range(2):
+        with pytest.raises(HistoryError):
+            kept.begin_anew_if_gone()
+    if cover == "no directory":
+        path.parent.unlink()
+    else:
+        path.rmdir()
+        for left in path.parent.iterdir():
+            left.unlink()
+        path.parent.rmdir()
+    away.rename(path.parent)
+
+    kept.begin_anew_if_gone()
+    kept.save_blocks([(make_key(), make_block(1300.0))])
+    with pytest.raises(HistoryError, match="keeps this history"):
+        History.keep(path, DAY, FakeClock())
+    kept.close()
+    again = History.keep(path, DAY, FakeClock())
+    assert len(list(again.load_blocks(0.0))) == 2
+    again.close()

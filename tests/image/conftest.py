@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import exporter
-from tests.image.engine import ROOT, Engine
+from tests.image.engine import BASE, ROOT, Engine
+from tests.image.stack import SERVICES, Stack
 
 IMAGE = "tde-exporter:tried"
+
+DEBIAN = f"""\
+FROM {BASE}
+COPY usr /usr
+RUN mkdir /prometheus /alertmanager && chown nobody /prometheus /alertmanager
+USER nobody
+ENTRYPOINT ["PROGRAM"]
+"""
+"""Stands for an image of the vendor: the same program, user and folders."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,6 +36,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
     """With the stand-in for the official Python image loaded."""
+    # Asked to end, pytest would leave the engine running.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     engine = Engine()
     try:
         engine.load_base()
@@ -50,3 +63,24 @@ def image(engine: Engine, sources: Path) -> str:
     labels = (f"--build-arg=VERSION={exporter.__version__}", "--build-arg=REVISION=tried")
     engine.build(IMAGE, *labels, context=sources)
     return IMAGE
+
+
+@pytest.fixture(scope="session")
+def stack(engine: Engine, image: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    environ = {"TDE_EXPORTER_IMAGE": image}
+    packages = ROOT / ".cache" / "prometheus" / "usr"
+    for service, program in (("prometheus", "prometheus"), ("alertmanager", "prometheus-alertmanager")):
+        context = tmp_path_factory.mktemp(service)
+        (context / "usr" / "bin").mkdir(parents=True)
+        shutil.copy2(packages / "bin" / program, context / "usr" / "bin")
+        (context / "Dockerfile").write_text(DEBIAN.replace("PROGRAM", program))
+        shutil.copytree(packages / "share" / "prometheus", context / "usr" / "share" / "prometheus", symlinks=True)
+        engine.build(f"debian-{service}", context=context)
+        environ[f"{service.upper()}_IMAGE"] = f"debian-{service}"
+    stack = Stack(engine, environ)
+    try:
+        stack.compose("up", "--detach", "--no-build", "--wait", "--wait-timeout=120", *SERVICES)
+        yield stack
+    finally:
+        print(stack.compose("logs", "--tail=20"))
+        stack.compose("down", "--volumes")

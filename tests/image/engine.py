@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -36,12 +39,14 @@ class Engine:
         # Paths of sockets must be short.
         self.folder = Path(tempfile.mkdtemp(prefix="tde-docker-"))
         usr = self._programs / "usr"
+        # One folder, with the name of this machine's kind.
+        (libraries,) = (usr / "lib").glob("*-linux-gnu*")
         self._socket = f"unix://{self.folder}/docker.sock"
         self.environ = {
             **os.environ,
             "PATH": f"{usr}/sbin:{usr}/bin:{os.environ['PATH']}",
-            "LD_LIBRARY_PATH": f"{usr}/lib/x86_64-linux-gnu",
-            "XTABLES_LIBDIR": f"{usr}/lib/x86_64-linux-gnu/xtables",
+            "LD_LIBRARY_PATH": str(libraries),
+            "XTABLES_LIBDIR": f"{libraries}/xtables",
             "DOCKER_CONFIG": str(self._programs / "client"),
             "DOCKER_HOST": self._socket,
         }
@@ -114,6 +119,8 @@ class Engine:
         """End the engine, and what runs in it, and remove its folder."""
         if self._process.poll() is None:
             self.remove(self.docker("ps", "--all", "--quiet").split())
+            # Their bridges would outlive the engine.
+            self.docker("network", "prune", "--force")
             self._process.terminate()
             try:
                 self._process.wait(60)
@@ -126,3 +133,19 @@ class Engine:
             if place.startswith(f"{self.folder}/"):
                 subprocess.run(["umount", "--lazy", place], check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def main() -> int:
+    """Whether an engine can be started here; if not, its last words are printed."""
+    words = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(words):
+            Engine().close()
+    except (AssertionError, OSError, subprocess.CalledProcessError) as error:
+        print((words.getvalue().strip() or str(error)).splitlines()[-1])
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -44,6 +44,7 @@ class Shared:
     failures: list[Exception] = field(default_factory=list)
     connects: int = 0
     logins: int = 0
+    flooded: int = 0
     closing: threading.Event = field(default_factory=threading.Event)
     sids: itertools.count[int] = field(default_factory=lambda: itertools.count(101))
 

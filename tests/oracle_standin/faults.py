@@ -60,7 +60,22 @@ class Garble:
     """The answer is one that no database gives."""
 
 
-Action = Fail | Hang | Slow | Drip | Cut | Garble
+class Without(enum.StrEnum):
+    """What of an answer has no end: whole fetches, each as long as was asked for; the rows of one; one value."""
+
+    FETCHES = "fetches"
+    ROWS = "rows"
+    VALUE = "value"
+
+
+@dataclass(frozen=True)
+class Endless:
+    """The answer does not come to an end; breaks are ignored meanwhile."""
+
+    what: Without
+
+
+Action = Fail | Hang | Slow | Drip | Cut | Garble | Endless
 
 
 @dataclass

@@ -6,7 +6,7 @@ of the length. A byte string is one length byte and the bytes, or, when longer t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 _SHORT = 252
 _CHUNKED = 254
@@ -40,6 +40,13 @@ def counted(data: bytes) -> bytes:
         return bytes([len(data)]) + data
     chunks = [data[at : at + _CHUNK] for at in range(0, len(data), _CHUNK)]
     return bytes([_CHUNKED]) + b"".join(ub(len(chunk)) + chunk for chunk in chunks) + b"\0"
+
+
+def endless() -> Iterator[bytes]:
+    """As `counted`, of bytes that do not end."""
+    yield bytes([_CHUNKED])
+    while True:
+        yield ub(_CHUNK) + b"x" * _CHUNK
 
 
 def sized(data: bytes | str) -> bytes:

@@ -95,6 +95,11 @@ class Standin:
         return self._shared.logins
 
     @property
+    def flooded(self) -> int:
+        """Bytes of answers without end that were sent, as far as the client took them."""
+        return self._shared.flooded
+
+    @property
     def connections(self) -> int:
         """How many are open now, logged in or not."""
         return len(self._alive())

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import socket
 import ssl
 import threading
 from collections.abc import Callable
+from typing import NoReturn
 
 from tests.oracle_standin import messages, requests
 from tests.oracle_standin.conversation import FOREVER_S, Broken, Conversation, Doomed, Executed, Shared
 from tests.oracle_standin.cursors import Cursor, Cursors, Lobs
 from tests.oracle_standin.datatypes import Kind, Value, encode
 from tests.oracle_standin.errors import OraError
-from tests.oracle_standin.faults import DEADLY, Action, Cut, Drip, Fail, Garble, Hang, Phase, Slow
+from tests.oracle_standin.faults import DEADLY, Action, Cut, Drip, Endless, Fail, Garble, Hang, Phase, Slow, Without
 from tests.oracle_standin.login import Login
 from tests.oracle_standin.model import Seat
 from tests.oracle_standin.packets import Channel, Gone
-from tests.oracle_standin.primitives import ProtocolError, Reader, sb
+from tests.oracle_standin.primitives import ProtocolError, Reader, endless, sb
 from tests.oracle_standin.requests import Function, Option
 from tests.oracle_standin.statements import Answer, Call, UnknownStatement
 from tests.oracle_standin.tokens import canonical
@@ -209,7 +211,8 @@ class Session(threading.Thread):
             cursor.action = self._act(canonical(cursor.sql))
             with database.lock:
                 answer = self._answer(Call(database, self.seat, cursor.sql, binds or [[]]))
-                cursor.rows = iter([list(row) for row in answer.rows])
+                rows = [list(row) for row in answer.rows]
+                cursor.rows = itertools.cycle(rows) if isinstance(cursor.action, Endless) else iter(rows)
         except OraError as error:
             self._fail(error, cursor.number)
             return
@@ -251,6 +254,8 @@ class Session(threading.Thread):
 
     def _rows(self, cursor: Cursor, count: int, prefix: bytes) -> None:
         """Send the next rows of a cursor, behind what describes them."""
+        if isinstance(cursor.action, Endless) and cursor.action.what is not Without.FETCHES and count:
+            self._flood(cursor, prefix + messages.row_header(count), cursor.action.what)
         pieces = [prefix + messages.row_header(count)]
         code = 0
         for _ in range(count):
@@ -270,6 +275,20 @@ class Session(threading.Thread):
             self._send_last(end)
         else:
             self._reply(b"".join(pieces) + end, cursor.action)
+
+    def _flood(self, cursor: Cursor, begin: bytes, what: Without) -> NoReturn:
+        """Send until the client has gone."""
+        cells = [self._lobs.cell(cursor, place, value) for place, value in enumerate(next(cursor.rows))]
+        if what is Without.VALUE:
+            pieces = endless()
+            begin += messages.row([next(pieces)])
+        else:
+            pieces = itertools.repeat(messages.row(cells) * 200)
+        self._channel.send_data(begin)
+        for piece in pieces:
+            self._channel.send_data(piece)
+            self._shared.flooded += len(piece)
+        raise AssertionError("it has no end")
 
     def _end(self, *, code: int = 0, cursor: int = 0, rows: int = 0) -> bytes:
         text = "no data found" if code else ""

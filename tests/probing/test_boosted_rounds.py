@@ -21,7 +21,7 @@ from exporter.probing.rounds import Rounds
 from exporter.probing.turnstile import Turnstile
 from tests import processes
 
-until = partial(processes.until, patience=30.0)
+until = partial(processes.until, patience=100.0)
 
 
 class SlowSession(FakeSession):

@@ -54,7 +54,7 @@ class Tried:
         return self.lane.abandon_if_stuck()
 
 
-until = partial(processes.until, patience=30.0)
+until = partial(processes.until, patience=100.0)
 
 
 @pytest.fixture

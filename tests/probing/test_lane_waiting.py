@@ -11,7 +11,7 @@ from exporter.probing.lane import Lane
 from exporter.probing.messages import CollectorDone, StandbysRead, TickDone
 from exporter.probing.turnstile import Turnstile
 
-PATIENCE = 30.0
+PATIENCE = 100.0
 
 
 class Heard:

@@ -22,7 +22,7 @@ from exporter.probing.turnstile import Turnstile
 from tests import processes
 
 AN_HOUR_AND_MORE = 4000.0
-until = partial(processes.until, patience=30.0)
+until = partial(processes.until, patience=100.0)
 
 
 class Tried:

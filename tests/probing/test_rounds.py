@@ -52,19 +52,31 @@ class TimedEngine(FakeEngine):
         return session
 
 
+class Crowded(Turnstile):
+    def __init__(self, clock, queue):
+        super().__init__()
+        self._clock, self._queue = clock, queue
+
+    def bout(self):
+        self._clock.advance(self._queue)
+        return super().bout()
+
+
 class Said:
     """The rounds of one scripted target and every message that left them."""
 
-    def __init__(self, folder, timed=False, engine_type=None, **target):
-        """`timed`: queries take their time on the clock of the test. `engine_type` stands in for the scripted engine."""
+    def __init__(self, folder, timed=False, engine_type=None, queue=0.0, **target):
+        """`timed`: queries take their time on the clock of the test. `engine_type` stands in for the scripted engine. Before
+        each tick of short queries `queue` seconds pass, in which others are measured."""
         made = Target(**{"name": "orders", "real_time": False, **target})
         self.clock = FakeClock()
         self.messages: list[ToParent] = []
         settings = Settings(state_directory=folder, targets=(made,))
         kind = TimedEngine if timed else engine_type
         self.engine = kind(made, self.clock) if kind else None
+        turnstile = Crowded(self.clock, queue) if queue else Turnstile()
         self.rounds = Rounds(
-            settings, made, Turnstile(), self.messages.append, self.clock, random.Random(1), engine=self.engine
+            settings, made, turnstile, self.messages.append, self.clock, random.Random(1), engine=self.engine
         )
 
     def of(self, kind):
@@ -150,6 +162,16 @@ def test_queries_of_a_tenth_of_a_second_never_take_more_than_their_share_of_any_
     assert max(loads) <= high
     assert max(loads[720:]) > low
     assert {message.tick.operation for message in orders.of(TickDone)} == {"full_scan", "point_select"}
+
+
+def test_what_a_tick_waits_for_those_of_other_targets_is_not_charged(said):
+    crowded, alone = said(**SLOW, timed=True, queue=60.0), said(**SLOW, timed=True)
+    for orders in (crowded, alone):
+        orders.rounds.canary()
+    used = [orders.of(BudgetsUsed)[-1].used["time"] for orders in (crowded, alone)]
+
+    assert used[0] == pytest.approx(used[1], rel=0.01)
+    assert crowded.clock.monotonic() - alone.clock.monotonic() == pytest.approx(60.0, rel=0.01)
 
 
 def test_a_tenth_of_the_budget_is_a_tenth_of_the_load(said):

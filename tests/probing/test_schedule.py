@@ -1,6 +1,7 @@
 import subprocess
 import sys
 import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -37,18 +38,18 @@ def test_jobs_run_and_their_lateness_is_handed_out_once(schedule):
     schedule.every(1.0, "orders", "canary", job, missed=lambda runs: None)
     schedule.start()
 
-    assert ran.wait(20.0)
+    assert ran.wait(100.0)
     assert len(schedule.take_lateness()) >= 2
     assert schedule.take_lateness() == ()
 
 
 def test_runs_that_came_too_late_are_counted_and_not_made_up_for(schedule):
     missed: list[int] = []
-    ran: list[None] = []
+    ran: list[float] = []
     again = threading.Event()
 
     def block():
-        ran.append(None)
+        ran.append(time.monotonic())
         if len(ran) == 1:
             threading.Event().wait(3.5)
         else:
@@ -57,9 +58,11 @@ def test_runs_that_came_too_late_are_counted_and_not_made_up_for(schedule):
     schedule.every(1.0, "orders", "canary", block, missed=missed.append)
     schedule.start()
 
-    assert again.wait(25.0)
-    assert len(ran) == 2
-    assert sum(missed) in (2, 3)
+    assert again.wait(100.0)
+    first, second, *_ = ran
+    # Of those that were due between the two, each was counted, and none was run.
+    assert second - first >= 3.5
+    assert 2 <= sum(missed) <= second - first
 
 
 def test_realigning_plans_every_job_once(schedule):
@@ -70,7 +73,7 @@ def test_realigning_plans_every_job_once(schedule):
         schedule.realign()
 
     assert len(schedule.planned()) == 1
-    assert ran.wait(20.0)
+    assert ran.wait(100.0)
 
 
 def test_a_job_that_was_planned_by_a_wrong_clock_is_astray_until_it_is_planned_anew(schedule):
@@ -88,4 +91,4 @@ def test_a_job_that_was_planned_by_a_wrong_clock_is_astray_until_it_is_planned_a
     schedule.realign()
 
     assert not schedule.astray()
-    assert ran.wait(20.0)
+    assert ran.wait(100.0)

@@ -42,7 +42,7 @@ class Watched:
         return self.supervisor.pids().get(0)
 
 
-until = partial(processes.until, patience=45.0)
+until = partial(processes.until, patience=100.0)
 
 
 def children():
@@ -76,7 +76,7 @@ def test_a_child_that_reads_nothing_holds_up_neither_start_nor_stop(watched):
     until(lambda: set(children()) - strangers, "the child")
     (child,) = set(children()) - strangers
     os.kill(child, signal.SIGSTOP)
-    starting.join(10.0)
+    starting.join(50.0)
     assert not starting.is_alive()
 
     begun = time.monotonic()
@@ -138,6 +138,20 @@ def test_without_file_descriptors_it_goes_on_and_starts_later(watched):
     until(poor.up, "a process, now that there are descriptors")
 
 
+def test_a_probe_process_may_have_as_many_files_as_the_system_allows(watched):
+    """Four for each target: with the usual 1024, the two hundred and fiftieth target of a process would be the last."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, hard), hard))
+    try:
+        many = watched()
+        many.supervisor.start()
+        until(many.up, "the process")
+        _, _, limits = Path(f"/proc/{many.pid()}/limits").read_text().partition("Max open files")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert limits.split()[:2] == [str(hard), str(hard)]
+
+
 def test_a_listener_that_is_stuck_does_not_speak_for_the_successor(watched):
     held, free = threading.Event(), threading.Event()
 
@@ -148,7 +162,7 @@ def test_a_listener_that_is_stuck_does_not_speak_for_the_successor(watched):
 
     stuck = watched(deliver=deliver)
     stuck.supervisor.start()
-    assert held.wait(45.0)
+    assert held.wait(100.0)
     os.kill(stuck.pid(), signal.SIGKILL)
     until(lambda: stuck.ups == [True, False, True], "the successor")
     free.set()

@@ -152,7 +152,7 @@ class MariaDbServer(Server):
         rows = self.query("SHOW ALL SLAVES STATUS")
         return next((row for row in rows if row["Connection_name"] == channel), {})
 
-    def wait_for(self, primary: Server, channel: str = "", patience: float = 20.0) -> None:
+    def wait_for(self, primary: Server, channel: str = "", patience: float = 100.0) -> None:
         position = primary.value("SELECT @@gtid_binlog_pos")
         outcome = self.value("SELECT MASTER_GTID_WAIT(%s, %s)", position, patience)
         assert outcome == 0, f"not at {position} within {patience} s: {self.replica_status(channel)}"

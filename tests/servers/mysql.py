@@ -178,7 +178,7 @@ class MySqlServer(Server):
         rows = self.query("SHOW REPLICA STATUS")
         return next((row for row in rows if row["Channel_Name"] == channel), {})
 
-    def wait_for(self, primary: Server, channel: str = "", patience: float = 20.0) -> None:
+    def wait_for(self, primary: Server, channel: str = "", patience: float = 100.0) -> None:
         done = primary.value("SELECT @@global.gtid_executed")
         outcome = self.value("SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)", done, patience)
         assert outcome == 0, f"not at {done} within {patience} s: {self.replica_status(channel)}"

@@ -171,7 +171,7 @@ class Proxy:
         done = threading.Event()
         self._orders.append((what, done))
         self._wake.send(b"x")
-        assert done.wait(10), "the proxy's thread does not answer"
+        assert done.wait(50), "the proxy's thread does not answer"
 
     # -- in the thread --------------------------------------------------------------------------
 
@@ -250,7 +250,7 @@ class Proxy:
             client.close()
             return
         try:
-            server = socket.create_connection(self.target, timeout=5)
+            server = socket.create_connection(self.target, timeout=30)
         except OSError:
             client.close()
             return

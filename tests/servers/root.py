@@ -39,7 +39,7 @@ class Root:
             "ssl_disabled": True,
             "autocommit": True,
             "charset": "utf8mb4",
-            "connect_timeout": 5,
+            "connect_timeout": 30,
             "read_timeout": 60,
             "write_timeout": 60,
             "cursorclass": pymysql.cursors.DictCursor,
@@ -90,7 +90,9 @@ class Root:
         password = secrets.token_urlsafe(12) if password is None else password
         account = f"'{name}'@'{host}'"
         required = f" REQUIRE {require}" if require else ""
-        self.query(f"CREATE USER {account} IDENTIFIED BY '{password}'{required} {clause}")
+        # The host may be "%".
+        quoted = account.replace("%", "%%")
+        self.query(f"CREATE USER {quoted} IDENTIFIED BY %s{required} {clause}", password)
         for grant in grants:
             self.query(f"GRANT {grant} TO {account}")
         return password

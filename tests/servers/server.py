@@ -24,7 +24,7 @@ from tests.servers.root import Root, Row
 
 # A start takes up to 1 s on an idle machine, a stop up to 2 s. Less than a test may take, so that the
 # error log's end is what is shown.
-PATIENCE = 40.0
+PATIENCE = 100.0
 
 
 AnyServer = TypeVar("AnyServer", bound="Server")
@@ -126,7 +126,7 @@ class Server(Root, ABC):
         """The status row of a channel; empty where there is no such channel."""
 
     @abstractmethod
-    def wait_for(self, primary: Server, channel: str = "", patience: float = 20.0) -> None:
+    def wait_for(self, primary: Server, channel: str = "", patience: float = 100.0) -> None:
         """Wait until all that the primary committed so far is applied here."""
 
     # -- running --------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ class Server(Root, ABC):
             # Asked too early, the driver leaves a socket open, or the server counts a failed login.
             if "ready for connections" in self.log(mark):
                 with contextlib.suppress(pymysql.err.MySQLError):
-                    self.connect(connect_timeout=2, read_timeout=5).close()
+                    self.connect(connect_timeout=10, read_timeout=20).close()
                     return
             if time.monotonic() > deadline:
                 self.kill()

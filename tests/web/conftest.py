@@ -62,14 +62,14 @@ class Served:
         self, method: str, path: str, headers: dict[str, str] | None = None, body: bytes | None = None
     ) -> tuple[int, dict[str, str], bytes]:
         """One request on a connection of its own: (status, headers with lower-case names, body)."""
-        connection = http.client.HTTPConnection(*self.address, timeout=10)
+        connection = http.client.HTTPConnection(*self.address, timeout=50)
         with contextlib.closing(connection):
             connection.request(method, path, headers=headers or {}, body=body)
             with connection.getresponse() as response:
                 return response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
 
     def dial(self) -> socket.socket:
-        return socket.create_connection(self.address, timeout=10)
+        return socket.create_connection(self.address, timeout=50)
 
 
 Serve = Callable[..., Served]
@@ -91,11 +91,11 @@ def serve() -> Iterator[Serve]:
         return served
 
     yield start
-    stopped = [server.stop(timeout=5.0) for server in running]
+    stopped = [server.stop(timeout=25.0) for server in running]
     assert all(stopped)
 
 
-def _eventually(condition: Callable[[], bool], within: float = 10.0) -> None:
+def _eventually(condition: Callable[[], bool], within: float = 50.0) -> None:
     """Wait until `condition` holds; fails after `within` seconds."""
     deadline = time.monotonic() + within
     while not condition():

@@ -6,6 +6,7 @@ import contextlib
 import re
 import socket
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +15,32 @@ from hypothesis import strategies as st
 SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 LINE = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=30).map(str.encode)
 WORD = st.sampled_from([b"GET", b"HEAD", b"POST", b"BREW", b""]) | LINE
-PATH = st.sampled_from([b"/metrics", b"/", b"/-/healthy", b"/sd", b"//metrics", b"/metrics?target=%00", b"*"]) | LINE
+TARGETS = st.text(max_size=20).map(lambda name: b"/probe?target=" + quote(name).encode()) | st.sampled_from(
+    [
+        b"/probe",
+        b"/probe?target=orders",
+        b"/probe?target=%ff%fe",
+        b"/probe?target=a&target=b",
+        b"/probe?target=../../etc",
+    ]
+)
+PATH = (
+    st.sampled_from(
+        [
+            b"/metrics",
+            b"/",
+            b"/-/healthy",
+            b"/-/reload",
+            b"/sd",
+            b"//metrics",
+            b"/metrics?target=%00",
+            b"/metrics?only=%00",
+            b"*",
+        ]
+    )
+    | TARGETS
+    | LINE
+)
 VERSION = st.sampled_from([b"HTTP/1.1", b"HTTP/1.0", b"HTTP/2.0", b"HTTP/9.9", b""])
 HEADER = st.tuples(
     st.sampled_from(
@@ -64,7 +90,9 @@ def said(served: Any, sent: bytes) -> bytes:
         return received
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(sent=requests | st.binary(max_size=200))
 def test_any_request_is_answered_or_ended(served: Any, sent: bytes) -> None:
     received = said(served, sent)

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from tests.stopwatch import Stopwatch
+
 SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
-PROMPT = 2.5
-"""Seconds: five times what a scrape may take."""
 
 
 def open_files() -> int:
@@ -48,7 +48,7 @@ def answer(client: socket.socket) -> bytes:
 
 
 def test_two_hundred_silent_clients_do_not_delay_a_scrape(serve: Any, eventually: Callable[..., None]) -> None:
-    served = serve(header_timeout=3.0)
+    served = serve(header_timeout=1.5)
     assert served.ask("GET", "/metrics")[0] == 200
     threads = threading.active_count()
     eventually(lambda: served.server.open_connections == 0)
@@ -56,10 +56,10 @@ def test_two_hundred_silent_clients_do_not_delay_a_scrape(serve: Any, eventually
 
     with contextlib.ExitStack() as stack:
         silent = [stack.enter_context(served.dial()) for _ in range(200)]
-        eventually(lambda: served.server.open_connections == 200)
-        started = time.monotonic()
+        eventually(lambda: served.server.open_connections + served.server.timed_out_connections >= 200)
         assert served.ask("GET", "/metrics")[0] == 200
-        assert time.monotonic() - started < PROMPT
+        # Whoever had to wait for them would be served when all of them had been thrown out.
+        assert served.server.timed_out_connections < 200
         assert threading.active_count() == threads
 
         assert [until_closed(client) for client in silent] == [b""] * 200
@@ -80,7 +80,6 @@ def test_a_client_that_drips_its_headers_is_cut(serve: Any) -> None:
             with contextlib.suppress(TimeoutError):
                 if client.recv(1) == b"":
                     break
-    assert time.monotonic() - started < 10
     assert served.server.timed_out_connections == 1
     assert served.ask("GET", "/metrics")[0] == 200
 
@@ -90,10 +89,10 @@ def test_the_second_request_of_a_connection_has_the_same_deadline(serve: Any) ->
     with served.dial() as client:
         client.sendall(SCRAPE)
         assert answer(client).startswith(b"HTTP/1.1 200")
-        started = time.monotonic()
+        watch = Stopwatch()
         client.sendall(b"GET /metr")
         assert until_closed(client) == b""
-        assert time.monotonic() - started < 2.0  # Less than the 2.4 s of an idle connection.
+        assert watch.seconds < 2.0  # Less than the 2.4 s of an idle connection.
 
 
 def test_an_idle_connection_is_closed_in_the_end(serve: Any, eventually: Callable[..., None]) -> None:
@@ -130,9 +129,8 @@ def test_a_client_that_does_not_read_its_answer_is_cut(serve: Any, eventually: C
     served.page = type(served.page)(text=b"x" * 30_000_000)
     with served.dial() as client:
         client.sendall(SCRAPE)
-        eventually(lambda: served.server.open_connections == 1)
+        eventually(lambda: served.server.timed_out_connections == 1)
         eventually(lambda: served.server.open_connections == 0)
-        assert served.server.timed_out_connections == 1
         assert len(until_closed(client)) < 30_000_000
 
 

@@ -47,7 +47,7 @@ def reloading(serve):
 
     found = Reloading()
     yield found
-    assert all(server.stop(timeout=5.0) for server in found.servers)
+    assert all(server.stop(timeout=25.0) for server in found.servers)
 
 
 def test_a_reload_is_answered_with_what_became_of_it(reloading):
@@ -75,6 +75,15 @@ def test_where_everybody_reaches_it_and_nobody_is_asked_who_he_is_it_is_refused(
     assert status == 403
     for way_out in (b"web.config_file", b"loopback", b"SIGHUP"):
         assert way_out in body
+    assert reloading.asked == 0
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"])
+def test_who_comes_through_a_proxy_on_this_machine_is_not_on_it(reloading, header):
+    served = reloading.serve()
+    status, _, body = served.ask("POST", RELOAD, {header: "198.51.100.7"})
+    assert status == 403
+    assert b"nobody is asked who he is" in body
     assert reloading.asked == 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import logging
+import os
 import shutil
 import socket
 import ssl
@@ -60,7 +61,7 @@ def client_context(ca: Path, pair: Pair | None = None) -> ssl.SSLContext:
 
 
 def ask_tls(served, context: ssl.SSLContext, path: str = "/metrics", headers: dict[str, str] | None = None) -> int:
-    connection = http.client.HTTPSConnection("localhost", served.address[1], timeout=10, context=context)
+    connection = http.client.HTTPSConnection("localhost", served.address[1], timeout=50, context=context)
     try:
         connection.request("GET", path, headers=headers or {})
         return connection.getresponse().status
@@ -116,7 +117,7 @@ def test_a_renewed_certificate_is_served_at_once_and_open_connections_stay(
         ask_tls(served, trusting)
     lenient = client_context(certificates.ca)
     lenient.check_hostname = False
-    before = http.client.HTTPSConnection("localhost", served.address[1], timeout=10, context=lenient)
+    before = http.client.HTTPSConnection("localhost", served.address[1], timeout=50, context=lenient)
     before.request("GET", "/-/healthy")
     assert before.getresponse().read()
     # As a program that renews certificates does it: first one file, then the other.
@@ -216,7 +217,7 @@ def test_the_server_stops_while_hands_are_shaken(serve, tmp_path: Path, certific
     file.write_text(tls_section(certificates.server))
     served = serve(security=Security(file), header_timeout=60)
     with served.dial():
-        assert served.server.stop(timeout=5.0)
+        assert served.server.stop(timeout=25.0)
 
 
 @pytest.mark.parametrize(
@@ -310,6 +311,48 @@ def test_a_file_that_becomes_bad_or_vanishes_opens_nothing(secured, caplog: pyte
         assert served.ask("GET", "/metrics")[0] == 401
         assert served.ask("GET", "/metrics", basic("prometheus", "old"))[0] == 200
     assert "stays as it was" in caplog.text
+
+
+def test_a_file_that_is_just_being_written_opens_nothing(secured) -> None:
+    """The part that is there already may be a whole configuration, without the passwords."""
+    headers, users = (
+        "http_server_config:\n  headers:\n    X-Frame-Options: deny\n",
+        f"basic_auth_users:\n  a: {hashed('b')}\n",
+    )
+    served, security, file = secured(users)
+    for part in (headers, headers + "rate_limit:\n  interval: 1s\n  burst: 1000\n", headers):
+        file.write_text(part)
+        assert not security.refresh()
+        assert served.ask("GET", "/metrics")[0] == 401
+    file.write_text(headers + users)
+    assert security.refresh()
+    assert served.ask("GET", "/metrics")[0] == 401
+    assert served.ask("GET", "/metrics", basic("a", "b"))[0] == 200
+
+
+def test_a_file_that_stays_without_passwords_is_taken_at_the_second_look(secured, eventually) -> None:
+    served, _, file = secured(f"basic_auth_users:\n  a: {hashed('b')}\n")
+    file.write_text("http_server_config: {}\n")
+    eventually(lambda: served.ask("GET", "/metrics")[0] == 200, within=15)
+
+
+@pytest.mark.parametrize("what", ["cert_file", "key_file", "client_ca_file", "web.yaml"])
+def test_pipes_in_the_place_of_files_are_refused_and_nobody_waits(
+    tmp_path: Path, certificates: Certificates, what: str
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    files = {
+        "cert_file": certificates.server.cert,
+        "key_file": certificates.server.key,
+        "client_ca_file": certificates.ca,
+    }
+    files |= {what: pipe} if what in files else {}
+    lines = [f"  {name}: {path}" for name, path in files.items()]
+    file = tmp_path / "web.yaml"
+    file.write_text("\n".join(["tls_server_config:", "  client_auth_type: RequireAndVerifyClientCert", *lines]))
+    with pytest.raises(ConfigErrors, match="pipe"):
+        Security(pipe if what == "web.yaml" else file)
 
 
 def test_long_passwords_are_cut_where_bcrypt_cuts_them(secured) -> None:

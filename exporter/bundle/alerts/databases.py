@@ -37,7 +37,7 @@ def records(v: Thresholds) -> tuple[Group, ...]:
                 unless on ({OF_TARGET})
                 sum without ({DROPPED}, reason) (increase({errors}{{reason=~"connect|timeout|unavailable"}}[{v.span(1200)}])) > 0
                 """,
-                    "Refused logins of the last two hours (a secret that was refused is tried once an hour), where the database is "
+                    "Refused logins of the last two hours (a secret that was refused is tried once an hour at most), where the database is "
                     "not out of reach for another reason.",
                 ),
             ),

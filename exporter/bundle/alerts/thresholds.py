@@ -161,6 +161,10 @@ class Thresholds:
     exporter_down_for: float = _wait(5 * _MINUTE, "How long the exporter, or one of its probe processes, may be down.")
     collector_failing_for: float = _wait(15 * _MINUTE, "How long a collector may fail.")
 
+    certificate_notice_days: float = _value(
+        14, "days", "How long before the certificate of the exporter's page ends there is a ticket.", 0.1, 365
+    )
+
     divisor: float = 1.0
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ _INSTANCE = ("job", "instance")
 def groups(v: Thresholds) -> tuple[Group, ...]:
     """The alerts about the exporter itself."""
     return (
-        Group("tde-exporter", (*_down(v), *_parts(v), *_troubles(v))),
+        Group("tde-exporter", (*_down(v), *_parts(v), *_troubles(v), *_certificate(v))),
         Group("tde-exporter-slow", _lost(v), interval=300),
     )
 
@@ -136,6 +136,25 @@ def _troubles(v: Thresholds) -> tuple[Alert, ...]:
             "sign. Raise web.max_series, or give this exporter fewer targets and operations.",
             wait=900,
             keep=RESTART,
+            board=Board.EXPORTER,
+            shows=_INSTANCE,
+        ),
+    )
+
+
+def _certificate(v: Thresholds) -> tuple[Alert, ...]:
+    notice = v.seconds(v.certificate_notice_days * 86400)
+    return (
+        Alert(
+            "TDEWebCertificateExpiring",
+            Severity.WARNING,
+            "exporter",
+            f"tde_exporter_web_certificate_expiry_timestamp_seconds - time() < {notice}",
+            "The certificate of the TDE exporter {{ $labels.instance }} ends soon",
+            "The certificate with which {{ $labels.instance }} is scraped ends in {{ $value | humanizeDuration }}; then Prometheus "
+            "refuses it, and nobody watches the databases. Renew it under the same name: the exporter takes the new one by itself.",
+            wait=600,
+            keep=120,
             board=Board.EXPORTER,
             shows=_INSTANCE,
         ),

@@ -313,5 +313,49 @@ PROCESS = Row(
                 none="not scraped",
             ),
         ),
+        Place(
+            49,
+            8,
+            8,
+            stat(
+                "Certificate of the page",
+                "How long the certificate is still valid with which an exporter is scraped, of the one that ends first.",
+                "Renew it in time: Prometheus does not scrape an expired one. The new one is taken without a restart.",
+                [
+                    Query(
+                        f"min(tde_exporter_web_certificate_expiry_timestamp_seconds{{{INSTANCE}}}) - time()",
+                        "left",
+                    )
+                ],
+                "s",
+                decimals=0,
+                none="NO TLS",
+            ),
+        ),
+        Place(
+            50,
+            16,
+            8,
+            timeseries(
+                "Clients that are turned away",
+                "Connections that ended without an answer, and requests that were refused, each minute.",
+                "401 is a wrong password. Passing scanners leave single points; a level line is a client that does not get "
+                "its numbers.",
+                [
+                    Query(
+                        f"60 * sum by (reason) (rate(tde_exporter_web_connections_refused_total{{{INSTANCE}}}[{RATE}]))",
+                        "{{reason}}",
+                    ),
+                    Query(
+                        f'60 * sum by (code) (rate(tde_exporter_web_requests_total{{{INSTANCE},code=~"4.."}}[{RATE}]))',
+                        "{{code}}",
+                    ),
+                ],
+                "none",
+                none="not scraped",
+                low=0,
+                calcs=LAST,
+            ),
+        ),
     ),
 )

@@ -13,7 +13,7 @@ import pymysql
 
 from exporter.config.schema import NAME_PATTERN
 from exporter.domain.errors import Cancelled, ConnectFailed, DeadlineExceeded, QueryFailed, TargetError, Unsupported
-from exporter.engines._mysql_protocol.failures import ENDING, explained
+from exporter.engines._mysql_protocol.failures import ENDING, explained, misheard
 from exporter.engines._mysql_protocol.settings import ServerSettings
 from exporter.engines._mysql_protocol.sockets import Line
 from exporter.engines._mysql_protocol.wire import Timed as Timed  # for those who time
@@ -266,6 +266,8 @@ class Connector:
         if connection is not None:
             return connection
         found = None if error is None or line.guard.fired else explained(error)
+        if error is not None and misheard(error, self._server.user):
+            found = ConnectFailed("the server heard another name than ours: bytes change on the way to it")
         raise (
             DeadlineExceeded(f"no session after {round(timeout, 2):g} s")
             if found is None or isinstance(found, DeadlineExceeded)

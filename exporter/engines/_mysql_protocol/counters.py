@@ -23,8 +23,9 @@ from exporter.engines.host import Host
 PICO = 1e-12
 SETTLE_SECONDS = 0.001
 """Pause after a query that reads ahead: pages that were asked for may still be on their way."""
-LATE_EVENTS = 10
-"""How often an event is looked for, half a millisecond apart: the server writes it after it has answered."""
+LATE_EVENTS = tuple(0.0005 * 2**number for number in range(9))
+"""Seconds between looks for an event: the server writes it after it has answered, at once as a rule, but a busy machine
+may put its thread off for a tenth of a second right then."""
 
 THREADS = "performance_schema.threads"
 HISTORY = "performance_schema.events_statements_history"
@@ -168,12 +169,12 @@ class Counters(ABC):
             self._note(found, HISTORY, error)
             return
         self.canary.rows(BURST, (2000,), timeout=deadline.step())
-        for _ in range(LATE_EVENTS):
+        for pause in LATE_EVENTS:
             event = self.control.row(sql, (thread,), timeout=deadline.step())
             if event is not None and (before is None or event[1] > before[1]):
                 found.event_thread, found.event_cpu = thread, bool(event[3])
                 return
-            Event().wait(0.0005)
+            Event().wait(min(pause, deadline.left))
 
     def _event_thread(self, found: Sources, deadline: Deadline) -> int | None:
         """The performance schema's number of the canary's thread."""
@@ -224,11 +225,11 @@ class Counters(ABC):
         session_cpu = self.session_cpu(operation, deadline)
         if operation in READING_AHEAD:
             Event().wait(SETTLE_SECONDS)
-        for _ in range(LATE_EVENTS):
+        for pause in LATE_EVENTS:
             counts = self._read(twin, operation, deadline)
             if self.sources.event_thread is None or _is_new(before.counts.get(EVENT), counts.get(EVENT)):
                 return Mark(counts, self._threads(operation), session_cpu)
-            Event().wait(0.0005)
+            Event().wait(min(pause, deadline.left))
         raise Unavailable(
             "the server did not tell how long the query took: somebody switched off the statement events"
             " (setup_consumers, setup_actors, setup_instruments); they are looked for again"

@@ -8,6 +8,7 @@ MariaDB and MySQL use a number from 4000 on for different things, ours is the on
 from __future__ import annotations
 
 import errno
+import logging
 import re
 import ssl
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pymysql
 
 from exporter.config.secrets import redact
 from exporter.domain.errors import (
+    AccountBarred,
     AuthenticationFailed,
     ConnectFailed,
     DeadlineExceeded,
@@ -33,6 +35,9 @@ LONGEST = 300
 """Characters of the server's own words; a peer that is no database may send anything."""
 
 
+log = logging.getLogger(__name__)
+
+
 class TableUnreadable(QueryFailed):
     """The server cannot read a table: its key is not available, or its data is damaged.
 
@@ -46,18 +51,19 @@ class TableUnreadable(QueryFailed):
 
 
 _REFUSED = "the server refused the login"
+_DENIED = 1045
 _RULES: dict[int, tuple[type[TargetError], str]] = {
     # The account: wrong secret, expired, locked, or kept by a plugin that wants something else.
-    1045: (AuthenticationFailed, ""),  # ER_ACCESS_DENIED_ERROR
+    _DENIED: (AuthenticationFailed, ""),  # ER_ACCESS_DENIED_ERROR
     1698: (AuthenticationFailed, ""),  # ER_ACCESS_DENIED_NO_PASSWORD_ERROR
-    1820: (AuthenticationFailed, "the password has expired; set a new one"),  # ER_MUST_CHANGE_PASSWORD
-    1862: (AuthenticationFailed, "the password has expired; set a new one"),  # ER_MUST_CHANGE_PASSWORD_LOGIN
+    1820: (AccountBarred, "the password has expired; set a new one"),  # ER_MUST_CHANGE_PASSWORD
+    1862: (AccountBarred, "the password has expired; set a new one"),  # ER_MUST_CHANGE_PASSWORD_LOGIN
     1873: (AuthenticationFailed, ""),  # ER_ACCESS_DENIED_CHANGE_USER_ERROR
     1524: (AuthenticationFailed, ""),  # ER_PLUGIN_IS_NOT_LOADED: the one that the account is identified by
-    3118: (AuthenticationFailed, "the account is locked"),  # ER_ACCOUNT_HAS_BEEN_LOCKED, MySQL
-    3955: (AuthenticationFailed, "the account is locked after failed logins"),  # MySQL, FAILED_LOGIN_ATTEMPTS
-    4150: (AuthenticationFailed, "the account is locked after failed logins"),  # ER_USER_IS_BLOCKED, MariaDB
-    4151: (AuthenticationFailed, "the account is locked"),  # ER_ACCOUNT_HAS_BEEN_LOCKED, MariaDB
+    3118: (AccountBarred, "the account is locked"),  # ER_ACCOUNT_HAS_BEEN_LOCKED, MySQL
+    3955: (AccountBarred, "the account is locked after failed logins"),  # MySQL, FAILED_LOGIN_ATTEMPTS
+    4150: (AccountBarred, "the account is locked after failed logins"),  # ER_USER_IS_BLOCKED, MariaDB
+    4151: (AccountBarred, "the account is locked"),  # ER_ACCOUNT_HAS_BEEN_LOCKED, MariaDB
     4296: (AuthenticationFailed, f"{_REFUSED}: the proxy privilege is missing"),  # MySQL
     4297: (AuthenticationFailed, f"{_REFUSED}: the proxied user does not exist"),  # MySQL
     1251: (Unsupported, "the account wants a login method that is too old for us"),  # ER_NOT_SUPPORTED_AUTH_MODE
@@ -139,7 +145,21 @@ def explained(error: BaseException) -> TargetError:
         return Unsupported("the account wants a login method that needs another Python package: " + said(str(error)))
     if isinstance(error, OSError):
         return of_network(error)
+    # Most likely bytes that the driver stumbled over; should it be a defect, here or there, this tells.
+    log.debug("the driver raised what it should not", exc_info=error)
     return ConnectFailed(f"the peer does not speak the protocol of MySQL ({type(error).__name__})")
+
+
+def misheard(error: BaseException, user: str) -> bool:
+    """Whether the server refused somebody else than `user`: bytes of our login changed on the way to it.
+
+    One that changed in the password's part, or in the server's greeting, cannot be told from a wrong password.
+    """
+    if not isinstance(error, pymysql.err.MySQLError) or error.args[:1] != (_DENIED,):
+        return False
+    found = re.match(r"Access denied for user '([^']*)'", str(error.args[1]))
+    # As long as ours: some proxies and plugins write a name in their own way.
+    return found is not None and len(found[1]) == len(user) and found[1].casefold() != user.casefold()
 
 
 def of_network(error: OSError) -> TargetError:
@@ -153,11 +173,12 @@ def of_network(error: OSError) -> TargetError:
 
 def said(text: str) -> str:
     """What somebody else said, fit for a message: one line, no secret, no address, no advice."""
-    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    # First of all: a secret that was changed or cut would not be found any more.
+    line = " ".join("".join(char if char.isprintable() else " " for char in redact(text)).split())
     line = re.sub(r"(['\"`][^'\"`]*['\"`])@['\"`][^'\"`]*['\"`]", r"\1", line)
     # What a server advises may destroy data: for a missing key MariaDB says to drop the table.
     line = re.sub(r"\W*\b(please|try to|consider|you (should|can|may))\b.*", "", line, flags=re.IGNORECASE)
-    return redact(line)[:LONGEST].rstrip(" .")
+    return line[:LONGEST].rstrip(" .")
 
 
 def _of_tls(error: BaseException) -> TlsFailed | None:

@@ -20,12 +20,16 @@ from exporter.engines.oracle.loop import TURNS, Line, PrivateLoop
 from exporter.engines.oracle.names import look_up
 from exporter.engines.oracle.settings import ServerSettings
 from exporter.engines.oracle.statements import Statement
-from exporter.engines.oracle.thick import ThreadedConnection
+from exporter.engines.oracle.thick import ThreadedConnection, ThreadedCursor
 
 PROGRAM = "tde-exporter"
 """How our sessions name themselves (PROGRAM and MODULE in V$SESSION; ACTION is the purpose)."""
 CLOSE_SECONDS = 0.5
 ROWS_AT_ONCE = 500
+MOST_ROWS = 1_000_000
+"""Of one answer; `MOST_BYTES` of the loop says why. Rows that repeat others cost next to nothing on the wire."""
+_ROWS_BETWEEN = 10_000
+"""From one look at how many they are to the next."""
 
 Driver = oracledb.AsyncConnection | ThreadedConnection
 Result = TypeVar("Result")
@@ -121,7 +125,7 @@ class Connection:
             begun = time.perf_counter()
             await cursor.execute(statement.sql, list(values) or None)
             executed = time.perf_counter()
-            rows = await cursor.fetchall() if cursor.description is not None else []
+            rows = await self._fetch(cursor) if cursor.description is not None else []
             fetched = time.perf_counter()
             return Timed(rows, executed - begun, fetched - executed, max(0, cursor.rowcount))
         finally:
@@ -129,18 +133,31 @@ class Connection:
             # wait for ever for a lock that its own thread holds (seen with 26.1.0).
             cursor.close()
 
+    async def _fetch(self, cursor: oracledb.AsyncCursor | ThreadedCursor) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = await cursor.fetchmany(_ROWS_BETWEEN)
+        more = len(rows) == _ROWS_BETWEEN
+        while more:
+            batch = await cursor.fetchmany(_ROWS_BETWEEN)
+            rows += batch
+            if len(rows) > MOST_ROWS:
+                self._line.flood(f"the answer has more than {MOST_ROWS} rows, which we did not ask for")
+                raise ConnectFailed(self._line.flooded)
+            more = len(batch) == _ROWS_BETWEEN
+        return rows
+
     def _call(
         self, statement: Statement | None, timeout: float, work: Callable[[], Coroutine[Any, Any, Result]]
     ) -> Result:
         what = statement.name if statement is not None else "commit"
         with self._using:
             self._refuse_when_dead()
+            self._line.expect()
             try:
                 return self._loop.run(lambda: self._limited(work, server_limit(timeout)), self._line, timeout, what)
             except Exception as error:
                 if self._closed:
                     raise Cancelled(f"{what}: the connection was closed") from None
-                found = explained(error, statement)
+                found = ConnectFailed(self._line.flooded) if self._line.flooded else explained(error, statement)
                 if self._line.is_cut or self._line.lost or is_deadly(error):
                     self._die()
                     if not isinstance(found, ConnectFailed | DeadlineExceeded):
@@ -235,7 +252,7 @@ class Connector:
             return Connection(driver, self._loop, line)
         except Exception as error:
             line.cut()
-            found = explained(error)
+            found = ConnectFailed(line.flooded) if line.flooded else explained(error)
             raise DeadlineExceeded("no session in time") if isinstance(found, DeadlineExceeded) else found from None
 
     async def _connected(self, secret: str) -> Driver:

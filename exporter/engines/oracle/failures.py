@@ -6,6 +6,7 @@ so all numbers in a message are looked at, the innermost first.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import ssl
@@ -14,6 +15,7 @@ import oracledb
 
 from exporter.config.secrets import redact
 from exporter.domain.errors import (
+    AccountBarred,
     AuthenticationFailed,
     ConnectFailed,
     DeadlineExceeded,
@@ -28,6 +30,8 @@ from exporter.domain.errors import (
 )
 from exporter.engines.oracle.statements import Statement
 
+log = logging.getLogger(__name__)
+
 LONGEST = 300
 """Characters of the database's own words; a peer that is no database may send anything."""
 
@@ -41,8 +45,8 @@ _RULES: dict[str, tuple[type[TargetError], str]] = {
     # The account.
     "ORA-01005": (AuthenticationFailed, "a password is needed"),
     "ORA-01017": (AuthenticationFailed, "the database refused the user or the password"),
-    "ORA-28000": (AuthenticationFailed, "the account is locked"),
-    "ORA-28001": (AuthenticationFailed, "the password has expired; set a new one"),
+    "ORA-28000": (AccountBarred, "the account is locked"),
+    "ORA-28001": (AccountBarred, "the password has expired; set a new one"),
     "ORA-28009": (AuthenticationFailed, "SYS logs in with a privilege only; set `privilege`"),
     "ORA-28273": (AuthenticationFailed, ""),
     "DPY-4001": (AuthenticationFailed, "a user and a password are needed"),
@@ -174,14 +178,18 @@ def explained(error: BaseException, statement: Statement | None = None) -> Targe
         return QueryFailed(said(error))
     if isinstance(error, TimeoutError):
         return DeadlineExceeded("not done in time")
-    return ConnectFailed(_network(error) or said(error))
+    network = _network(error)
+    if not network and not isinstance(error, oracledb.Error):
+        # Bytes that the driver stumbled over, or a defect, here or there.
+        log.debug("the driver raised what it should not", exc_info=error)
+    return ConnectFailed(network or said(error))
 
 
 def said(error: BaseException) -> str:
     """The words of an error on one line, without secrets and without the driver's links to its help."""
     # The driver's number of the attempt would make every line of a log another one.
-    text = re.sub(r"\s*(?:Help: https?://\S+|\(CONNECTION_ID=[^)]*\))", "", str(error))
-    line = redact(" ".join(text.split()))
+    text = re.sub(r"\s*(?:Help: https?://\S+|\(CONNECTION_ID=[^)]*\))", "", redact(str(error)))
+    line = " ".join(text.split())
     return line if len(line) <= LONGEST else f"{line[:LONGEST]} ..."
 
 

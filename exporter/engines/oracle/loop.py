@@ -22,6 +22,7 @@ from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
 from exporter.domain.errors import DeadlineExceeded
+from exporter.engines.oracle.framing import Framing
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +31,10 @@ GRACE_SECONDS = 0.05
 
 TURNS = 20
 """Of the loop, until the driver is told of a loss: more than it takes between two steps."""
+
+MOST_BYTES = 64 * 2**20
+"""Of one answer, and of a login. None of our statements asks for nearly as much, and a peer that never comes to an end would
+fill the memory faster than any deadline passes."""
 
 Result = TypeVar("Result")
 
@@ -43,6 +48,25 @@ class Line:
         self.is_cut = False
         self.lost = False
         """Whether a connection has ended, whoever ended it."""
+        self._received = 0
+        self.flooded = ""
+        """In words, that more came than anybody asked for; the line is cut then."""
+
+    def expect(self) -> None:
+        """Another answer is asked for."""
+        self._received = 0
+
+    def receive(self, count: int) -> bool:
+        """Whether so many bytes more may be taken; on the loop only."""
+        self._received += count
+        if self._received > MOST_BYTES:
+            self.flood(f"the answer is longer than {MOST_BYTES // 2**20} MiB, which we did not ask for")
+        return not self.flooded
+
+    def flood(self, words: str) -> None:
+        """Take nothing more, and say why."""
+        self.flooded = self.flooded or words
+        self.cut()
 
     def add(self, loop: asyncio.AbstractEventLoop, transport: asyncio.BaseTransport) -> None:
         """Take a connection; it is aborted at once when the line was cut meanwhile."""
@@ -69,7 +93,7 @@ def _abort(transport: asyncio.BaseTransport) -> None:
         transport.close()
 
 
-_current: ContextVar[Line | None] = ContextVar("line", default=None)
+_current: ContextVar[Line] = ContextVar("line")
 
 
 class _Relay(asyncio.Protocol):
@@ -80,14 +104,20 @@ class _Relay(asyncio.Protocol):
     some turns of the loop later, when no answer is on its way any more, it has sent and waits, and raises an error.
     """
 
-    def __init__(self, inner: asyncio.Protocol, loop: asyncio.AbstractEventLoop, line: Line | None) -> None:
+    def __init__(self, inner: asyncio.Protocol, loop: asyncio.AbstractEventLoop, line: Line) -> None:
         self._inner, self._loop, self._line = inner, loop, line
+        self._framing = Framing()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        self._inner.data_received(data)
+        if not self._line.receive(len(data)):
+            return
+        if self._framing.possible(data):
+            self._inner.data_received(data)
+        else:
+            self._line.flood("the peer says what no database says: a packet shorter or longer than any can be")
 
     def eof_received(self) -> bool | None:
         return self._inner.eof_received()
@@ -99,8 +129,7 @@ class _Relay(asyncio.Protocol):
         self._inner.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._line is not None:
-            self._line.lost = True
+        self._line.lost = True
         self._later(exc, TURNS)
 
     def _later(self, exc: Exception | None, turns: int) -> None:
@@ -116,8 +145,7 @@ class _KeepingLoop(asyncio.SelectorEventLoop):
     async def create_connection(self, protocol_factory: Callable[[], Any], *args: Any, **options: Any) -> Any:
         line, inner = _current.get(), protocol_factory()
         transport, _ = await super().create_connection(lambda: _Relay(inner, self, line), *args, **options)
-        if line is not None:
-            line.add(self, transport)
+        line.add(self, transport)
         return transport, inner
 
     async def start_tls(self, transport: Any, protocol: Any, *args: Any, **options: Any) -> Any:

@@ -7,6 +7,7 @@ left behind with its thread, and the caller goes on. Tried with the thin driver 
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import threading
 from collections.abc import Callable
@@ -16,6 +17,8 @@ from typing import Any, TypeVar
 import oracledb
 
 from exporter.domain.errors import Unsupported
+
+log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 _OTHER_MODE = "DPY-2019"
@@ -101,8 +104,8 @@ class ThreadedCursor:
         self._cursor.prefetchrows, self._cursor.arraysize = self.prefetchrows, self.arraysize
         await self._worker.run(lambda: self._cursor.execute(sql, values))
 
-    async def fetchall(self) -> list[Any]:
-        return await self._worker.run(self._cursor.fetchall)
+    async def fetchmany(self, size: int) -> list[Any]:
+        return await self._worker.run(lambda: self._cursor.fetchmany(size))
 
     def close(self) -> None:
         """Behind a call that is still under way, and without waiting for it."""
@@ -149,5 +152,6 @@ class _Worker:
         while (work := self._work.get()) is not None:
             try:
                 work()
-            except Exception:  # noqa: S112 - closing what is lost, or telling a loop that has ended
-                continue
+            except Exception:
+                # Closing what is lost, or telling a loop that has ended: nobody waits for it.
+                log.debug("left behind by a call that was given up", exc_info=True)

@@ -27,6 +27,8 @@ MAGIC = b"SQLite format 3\x00"
 SIDE_FILES = ("-wal", "-shm", "-journal")
 CIPHERS: tuple[str, ...] = get_args(Target.model_fields["cipher"].annotation)
 BUSY_MILLISECONDS = 100
+LONGEST_VALUE = 16 * 2**20
+"""Bytes of one value. Ours have at most a tenth of that; a file that somebody exchanged could make them up at no cost."""
 ENGINE_VERSION = f"{apsw.sqlite_lib_version()} ({getattr(apsw, 'mc_version', 'no page encryption')})"
 
 
@@ -76,6 +78,14 @@ def identity(path: Path) -> Identity | None:
         return Identity(status.st_dev, status.st_ino, raw.read(len(MAGIC)) == MAGIC)
 
 
+def distrust(connection: apsw.Connection) -> None:
+    """Refuse what a twin of ours has not, and what answers without end or of any size are made of."""
+    connection.limit(apsw.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+
+
 class Connections:
     """Opens twin files with the right key, and knows every connection that is open.
 
@@ -99,6 +109,7 @@ class Connections:
         try:
             if cipher is not None:
                 unlock(connection, cipher, (key or self._keys.read()).pragma)
+            distrust(connection)
             connection.set_busy_timeout(BUSY_MILLISECONDS)
             # An automatic checkpoint would land in some timed insert; ours runs outside of them.
             connection.wal_autocheckpoint(0)

@@ -43,6 +43,7 @@ _DIGEST_CHUNKS = 50
 _CHUNK = (
     "SELECT group_concat(id || name || region || area || '/' || number, ';') FROM phonebook WHERE id > ? AND id <= ?"
 )
+_NOTES = "SELECT key, value FROM tde_exporter LIMIT 100"  # they are four; whose file it is, is not known yet
 
 Row = tuple[int, str, str, int, str]
 
@@ -101,5 +102,5 @@ def metadata(connection: apsw.Connection) -> dict[str, str] | None:
     """What we noted in a twin when we built it; None when the database is not one of ours."""
     if not connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'tde_exporter'").get:
         return None
-    noted = {str(key): str(value) for key, value in connection.execute("SELECT key, value FROM tde_exporter")}
+    noted = {str(key): str(value) for key, value in connection.execute(_NOTES)}
     return noted if noted.get("marker") == MARKER else None

@@ -6,10 +6,12 @@ which are spread evenly over the rows, so that a share of the areas is about tha
 
 from __future__ import annotations
 
+from itertools import islice
 from time import perf_counter_ns, thread_time_ns
 
 import apsw
 
+from exporter.domain.errors import QueryFailed
 from exporter.domain.model import Execution, Work
 from exporter.engines.sqlite import phonebook
 from exporter.engines.sqlite.twin import OpenTwin
@@ -27,6 +29,8 @@ SCAN = "SELECT count(*), sum(length(name)), sum(area) FROM phonebook"
 _RANGE_ROWS = 5_000
 _COUNTED_AREAS = phonebook.AREAS // 10
 _SORTED_AREAS = phonebook.AREAS // 100
+_MOST_ROWS = 1000
+"""Of an answer, which has one. A file that somebody exchanged may have any number for one key."""
 _NANO = 1e-9
 
 
@@ -109,10 +113,12 @@ def _query(twin: OpenTwin, connection: apsw.Connection, sql: str, values: tuple[
     start = perf_counter_ns()
     cursor.execute(sql, values)
     executed = perf_counter_ns()
-    answer = cursor.fetchall()
+    answer = list(islice(cursor, _MOST_ROWS + 1))
     fetched = perf_counter_ns()
     cpu = thread_time_ns() - cpu
     missed = connection.status(apsw.SQLITE_DBSTATUS_CACHE_MISS)[0] - missed
+    if len(answer) > _MOST_ROWS:
+        raise QueryFailed(f"{twin.path}: the answer has more rows than one; this is no twin of ours, move it away")
     return Execution(
         execute_seconds=(executed - start) * _NANO,
         fetch_seconds=(fetched - executed) * _NANO,

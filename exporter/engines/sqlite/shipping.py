@@ -80,7 +80,10 @@ class Wire:
 
     def wait(self, timeout: float | None) -> None:
         """Until something arrives, or can be sent if something is pending, or `timeout` seconds have passed."""
-        select.select([self._socket], [self._socket] if self._out else [], [], timeout)
+        # Not `select`, which knows no descriptor above 1023: a process that probes hundreds of targets has more.
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN | (select.POLLOUT if self._out else 0))
+        poll.poll(None if timeout is None else 1000.0 * timeout)
 
     def close(self) -> None:
         with contextlib.suppress(OSError):

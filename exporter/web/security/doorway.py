@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Callable
 
 from exporter.web.connection import Door, LimitedConnection
+from exporter.web.counts import Refusal
 from exporter.web.security.live import Security
 from exporter.web.security.tls import may_enter
 
@@ -36,7 +37,7 @@ class Doorway(asyncio.Protocol):
             self._hand_over(transport)
             return
         if self._door.open >= self._door.max_connections:
-            self._door.refused += 1
+            self._door.counts.refuse(Refusal.TOO_MANY)
             transport.abort()
             return
         # Nothing may be read before the handshake takes it.
@@ -67,8 +68,10 @@ class Doorway(asyncio.Protocol):
             secured = await loop.start_tls(
                 transport, self, context, server_side=True, ssl_handshake_timeout=timeout, ssl_shutdown_timeout=timeout
             )
-        except (OSError, ssl.SSLError, asyncio.CancelledError):
+        except (OSError, asyncio.CancelledError) as error:  # An SSLError is an OSError, too.
             # Strangers fail to shake hands all day long: not worth a line.
+            if isinstance(error, OSError):
+                self._door.counts.refuse(Refusal.TLS)
             transport.abort()
             secured = None
         finally:
@@ -77,6 +80,7 @@ class Doorway(asyncio.Protocol):
         if secured is None or self._lost:
             return
         if not may_enter(allowed, secured.get_extra_info("peercert")):
+            self._door.counts.refuse(Refusal.CERTIFICATE)
             secured.abort()
             return
         self._hand_over(secured)

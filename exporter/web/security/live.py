@@ -9,14 +9,16 @@ from __future__ import annotations
 import logging
 import ssl
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from exporter.config import web_config
 from exporter.config.web_config import RateLimit, WebConfig
 from exporter.domain.errors import ConfigError, ConfigErrors
+from exporter.web.security.expiry import Life, Reminder, life_of
 from exporter.web.security.passwords import Passwords
-from exporter.web.security.tls import context_of
+from exporter.web.security.tls import certificate_of, context_of
 
 LOOK_SECONDS = 1.0
 """From one look at the files to the next."""
@@ -35,6 +37,14 @@ class Rules:
     headers: tuple[tuple[bytes, bytes], ...] = ()
     rate_limit: RateLimit | None = None
     asks_who: bool = False
+    life: Life | None = None
+    """Of the certificate; None where plain HTTP is spoken."""
+    certificate: Path | None = None
+    """Its file, where it has one."""
+
+    def opens(self, before: Rules) -> bool:
+        """Whether less is asked of clients than before, or what they say is not hidden any more."""
+        return before.asks_who > self.asks_who or (before.context is not None and self.context is None)
 
 
 @dataclass
@@ -49,8 +59,10 @@ class Security:
         self._stop, self._reading = threading.Event(), threading.Lock()
         self._files: tuple[Path, ...] = ()
         self._seen: _Signature = ()
+        self._opening: _Signature = ()
         self._problem: ConfigError | None = None
         self._told: ConfigError | None = None
+        self._reminder = Reminder()
         self.rules = Rules() if self.path is None else self._read(self.path)
         self._watcher = threading.Thread(target=self._watch, name="web-config", daemon=True)
 
@@ -86,10 +98,15 @@ class Security:
                 return False
             before, self._problem = self.rules, None
             try:
-                self.rules = self._read(self.path)
+                found = self._read(self.path)
             except ConfigError as error:
                 self._problem = error
                 raise
+            if found.opens(before) and self._seen != self._opening:
+                # A file that is just being written may have its end missing, and the passwords with it.
+                self._opening, self._seen = self._seen, ()
+                return False
+            self.rules, self._opening = found, ()
         if before.passwords is not None:
             before.passwords.close()
         _log.info("the web configuration was read anew", extra={"file": str(self.path)})
@@ -99,6 +116,7 @@ class Security:
         while not self._stop.wait(LOOK_SECONDS):
             try:
                 self.look()
+                self._reminder.look(self.rules.life, self.rules.certificate, time.time())
             except Exception:
                 _log.exception("cannot look at the web configuration")
 
@@ -121,6 +139,8 @@ def _rules(config: WebConfig) -> Rules:
     tls = config.tls_server_config
     return Rules(
         context=None if tls is None else context_of(tls),
+        life=None if tls is None else life_of(certificate_of(tls)),
+        certificate=None if tls is None else tls.cert_file,
         allowed_names=() if tls is None else tls.client_allowed_sans,
         passwords=Passwords(config.basic_auth_users) if config.basic_auth_users else None,
         headers=tuple(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,8 @@ _CLIENTS = {
     "VerifyClientCertIfGiven": ssl.CERT_OPTIONAL,
     "RequireAndVerifyClientCert": ssl.CERT_REQUIRED,
 }
+_LARGEST = 1024 * 1024
+"""Bytes of a file of certificates."""
 
 
 class _Protected(Exception):
@@ -43,6 +46,18 @@ def context_of(tls: TlsServer) -> ssl.SSLContext:
     _load_authorities(context, tls)
     context.verify_mode = _CLIENTS[tls.client_auth_type]
     return context
+
+
+def certificate_of(tls: TlsServer) -> str:
+    """The text of the certificate with its chain; after `context_of`, which says what is wrong with it. Raises ConfigError."""
+    if tls.cert_file is None:
+        return tls.cert or ""
+    try:
+        return tls.cert_file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        raise ConfigError(
+            "cannot be read", where=str(tls.cert_file), remedy="Name a file that the user of the exporter may read"
+        ) from None
 
 
 def may_enter(allowed: tuple[str, ...], certificate: dict[str, object] | None) -> bool:
@@ -91,11 +106,16 @@ def _load_authorities(context: ssl.SSLContext, tls: TlsServer) -> None:
 
 def _readable(path: Path, shown: str) -> None:
     try:
-        with path.open("rb"):
+        # O_NONBLOCK: opening a named pipe that nobody writes to would otherwise wait for ever.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)) as stream:
+            status = os.fstat(stream.fileno())
+        # What is given as text is in the memory, with a path of its own.
+        if stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST:
             return
+        words = "is no file of certificates"
     except OSError as error:
         words = (error.strerror or "cannot be read").lower()
-        raise ConfigError(words, where=shown, remedy="Name a file that the user of the exporter may read") from None
+    raise ConfigError(words, where=shown, remedy="Name a file that the user of the exporter may read")
 
 
 def _refuse_to_prompt() -> str:

@@ -13,7 +13,7 @@ from exporter.engines.credentials import Credentials
 from tests.servers.proxy import Proxy
 from tests.servers.server import Server
 
-PATIENCE = 10.0
+PATIENCE = 50.0
 """Seconds for what takes some hundredths on a quiet machine."""
 
 

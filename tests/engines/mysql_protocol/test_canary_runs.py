@@ -1,5 +1,7 @@
 """Canary queries on real servers whose buffer pool is smaller than the twins: what they read, decrypt, and use of CPU."""
 
+from statistics import median
+
 import pytest
 
 from exporter.domain.model import Operation, Slot, Variant, Work
@@ -23,10 +25,13 @@ POOL_MB = 8
 
 
 def server_of(kind, pool_mb):
-    """MySQL wants a thousand pages to be free, more than the whole pool has, and would keep others for no good reason."""
+    """Nobody else reads: statistics of tables that were just filled would be made at some time after that, and MariaDB's
+    counters are the whole server's. MySQL wants a thousand pages to be free, more than the whole pool has, and would keep
+    others for no good reason."""
+    options: dict[str, str | int] = {"innodb-stats-auto-recalc": "OFF"}
     if kind == "mysql":
-        return MySqlServer(buffer_pool_mb=pool_mb, options={"innodb-lru-scan-depth": 100})
-    return MariaDbServer(kind, buffer_pool_mb=pool_mb)
+        return MySqlServer(buffer_pool_mb=pool_mb, options=options | {"innodb-lru-scan-depth": 100})
+    return MariaDbServer(kind, buffer_pool_mb=pool_mb, options=options)
 
 
 @pytest.fixture(scope="module", params=["11.8", "mysql"])
@@ -53,14 +58,18 @@ def test_point_selects_find_their_pages_cold_and_decrypt_on_the_encrypted_side_a
 
     assert known(encrypted.decrypts) > number / 2
     assert plain.decrypts == 0
-    assert known(encrypted.blocks_read) > number / 2
-    assert known(plain.blocks_read) > number / 2
     assert known(encrypted.decrypts) <= known(encrypted.blocks_read)
-    assert abs(known(encrypted.blocks_read) - known(plain.blocks_read)) <= 0.2 * number
+    reads = {
+        variant: [known(sample.work.blocks_read) for tick in made for sample in tick.burst(variant).samples]
+        for variant in Variant
+    }
+    # A leaf as a rule, now and then a page above it; the server's own work may fall into a query, and is no rule.
+    assert [median(found) for found in reads.values()] == [1, 1]
+    assert all(sum(map(bool, found)) > number / 2 for found in reads.values())
 
 
 def test_the_servers_own_count_agrees_with_the_sum_of_the_samples(cold):
-    """5 %: the first page of a file is read and not decrypted, and the dictionary is read now and then."""
+    """5 %: what is done between the queries is no query's, the reading of the dictionary for one."""
     _, target, session, facts = cold
     ticks(target, session, facts, Operation.POINT_SELECT, 1)
     before = instance_decrypts(session)
@@ -72,7 +81,7 @@ def test_the_servers_own_count_agrees_with_the_sum_of_the_samples(cold):
     risen = instance_decrypts(session) - before
 
     assert known(work.decrypts) > 1000
-    assert abs(risen - known(work.decrypts)) <= 0.05 * known(work.decrypts)
+    assert 0.95 * risen <= known(work.decrypts) <= risen
 
 
 def test_cpu_of_single_pages_is_higher_on_the_encrypted_side_beyond_doubt(cold):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from exporter.config.secrets import SecretSource
 from exporter.domain.errors import (
+    AccountBarred,
     AuthenticationFailed,
     ConnectFailed,
     DeadlineExceeded,
@@ -34,10 +35,10 @@ def of(number, message=""):
     [
         (1045, "Access denied for user 'u'@'10.1.2.3' (using password: YES)", AuthenticationFailed, "Access denied for user 'u' (using password: YES) (error 1045)"),
         (1698, "Access denied for user 'u'@'h'", AuthenticationFailed, "Access denied for user 'u' (error 1698)"),
-        (1862, "", AuthenticationFailed, "the password has expired; set a new one (error 1862)"),
-        (1820, "", AuthenticationFailed, "the password has expired; set a new one (error 1820)"),
-        (3118, "", AuthenticationFailed, "the account is locked (error 3118)"),
-        (4151, "", AuthenticationFailed, "the account is locked (error 4151)"),
+        (1862, "", AccountBarred, "the password has expired; set a new one (error 1862)"),
+        (1820, "", AccountBarred, "the password has expired; set a new one (error 1820)"),
+        (3118, "", AccountBarred, "the account is locked (error 3118)"),
+        (4151, "", AccountBarred, "the account is locked (error 4151)"),
         (1524, "Plugin 'x' is not loaded", AuthenticationFailed, "Plugin 'x' is not loaded (error 1524)"),
         (1251, "consider upgrading", Unsupported, "the account wants a login method that is too old for us (error 1251)"),
         (1044, "Access denied for user 'u'@'h' to database 'd'", PermissionMissing, "Access denied for user 'u' to database 'd' (error 1044)"),

@@ -1,7 +1,6 @@
 """The session as the daemon uses it: which servers it takes, its deadlines, its end, and connections that are lost."""
 
 import threading
-import time
 
 import pytest
 
@@ -22,6 +21,7 @@ from tests.narrowing import known
 from tests.processes import until
 from tests.servers.mariadb import MariaDbServer
 from tests.servers.mysql import MySqlServer
+from tests.stopwatch import Stopwatch
 
 ROWS = 5_000
 CANARIES = (
@@ -114,16 +114,18 @@ def test_a_locked_twin_keeps_its_deadline_and_the_session_goes_on(server, target
     with measurable(target) as (session, _), server.connect() as blocker:
         kept = canary_of(session).id
         blocker.cursor().execute("LOCK TABLES canary.main_plain WRITE")
-        begun = time.monotonic()
+        watch = Stopwatch()
         with pytest.raises(DeadlineExceeded):
             point(session, target, Slot.B, timeout=0.3)
-        took = time.monotonic() - begun
+        took, passed = watch.seconds, watch.passed
         assert point(session, target, Slot.A).duration > 0
         with pytest.raises(LockTimeout):
             point(session, target, Slot.B, timeout=20.0)
         blocker.cursor().execute("UNLOCK TABLES")
 
-        assert 0.2 <= took < 0.3 + 5 * 0.1
+        # The server ends it, and may have to wait for a processor as well.
+        assert passed >= 0.2
+        assert took < 5.0
         assert point(session, target, Slot.B).duration > 0
         assert canary_of(session).id == kept
 
@@ -134,14 +136,14 @@ def test_a_frozen_server_keeps_its_deadline_and_the_next_call_finds_its_way_back
         server.freeze()
         try:
             for _ in range(2):
-                begun = time.monotonic()
+                watch = Stopwatch()
                 with pytest.raises(TargetError):
                     point(session, target, timeout=0.4)
-                assert time.monotonic() - begun < 0.4 + 5 * 0.1
-            begun = time.monotonic()
+                assert watch.seconds < 0.4 + 5 * 0.1
+            watch = Stopwatch()
             with pytest.raises(TargetError):
                 session.activity(0.4)
-            assert time.monotonic() - begun < 0.4 + 5 * 0.1
+            assert watch.seconds < 0.4 + 5 * 0.1
         finally:
             server.thaw()
 
@@ -164,7 +166,7 @@ def test_a_query_that_was_cut_off_does_not_go_on_at_the_server(server, target):
         running.start()
         until(lambda: server.query(CANARIES), "the query to run")
         canary._line.cut()
-        running.join(10.0)
+        running.join(50.0)
         session._orphans.append(canary.id)
 
         assert point(session, target).duration > 0
@@ -203,11 +205,11 @@ def test_closing_from_another_thread_ends_what_runs_at_once(server, target):
         thread = threading.Thread(target=run)
         thread.start()
         until(lambda: server.query(CANARIES), "the query to run")
-        begun = time.monotonic()
+        watch = Stopwatch()
         session.close()
-        thread.join(10.0)
+        thread.join(50.0)
 
-        assert time.monotonic() - begun < 1.0
+        assert watch.seconds < 5.0
         assert ended == [Cancelled]
         with pytest.raises(Cancelled):
             session.activity(1.0)
@@ -217,10 +219,10 @@ def test_closing_a_session_whose_server_is_frozen_takes_no_time(server, target):
     with measurable(target) as (session, _):
         server.freeze()
         try:
-            begun = time.monotonic()
+            watch = Stopwatch()
             session.close()
             session.close()
-            assert time.monotonic() - begun < 1.0
+            assert watch.seconds < 5.0
         finally:
             server.thaw()
 

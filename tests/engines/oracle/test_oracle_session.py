@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 
 import oracledb
 import pytest
@@ -20,13 +19,15 @@ from exporter.domain.errors import (
 )
 from exporter.domain.model import Operation, Slot
 from exporter.engines import registry
+from exporter.engines.oracle import connection
 from exporter.engines.oracle.session import Session
 from tests.engines.oracle.standin_targets import COLUMN, MAIN, canary_of, make_ready, opened, target_of
-from tests.oracle_standin.faults import Cut, Drip, Fail, Hang, Slow
+from tests.oracle_standin.faults import Cut, Drip, Endless, Fail, Hang, Slow, Without
 from tests.oracle_standin.model import User
 from tests.oracle_standin.statements_twins import engine_database
 from tests.oracle_standin.storage import Cost, constant
 from tests.processes import until
+from tests.stopwatch import Stopwatch
 
 LIMIT = 0.4
 WITHIN = 5 * 0.1
@@ -46,9 +47,9 @@ def failed(call, kind):
 
 
 def timed_out(call, limit=LIMIT):
-    begun = time.monotonic()
+    watch = Stopwatch()
     failed(call, DeadlineExceeded)
-    assert time.monotonic() - begun < limit + WITHIN
+    assert watch.seconds < limit + WITHIN
 
 
 # -- calls that do not end -------------------------------------------------------------------------
@@ -106,6 +107,34 @@ def test_rows_that_come_slowly_are_under_the_same_limit(server, target, session)
         server.faults.on("V$SYSSTAT", action, times=1)
         timed_out(lambda: session.activity(LIMIT))
         assert session.activity(5.0).decrypts is not None
+
+
+@pytest.mark.parametrize("view", ["V$SYSSTAT", "V$OSSTAT"])
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        (Without.FETCHES, "more than 30000 rows"),
+        (Without.ROWS, "longer than 64 MiB"),
+        (Without.VALUE, "longer than 64 MiB"),
+    ],
+)
+def test_an_answer_without_end_is_cut_off_before_it_fills_the_memory(server, session, monkeypatch, view, what, words):
+    monkeypatch.setattr(connection, "MOST_ROWS", 30_000)
+    server.faults.on(view, Endless(what), times=1)
+
+    assert f"the answer {'has' if 'rows' in words else 'is'} {words}, which we did not ask for" in failed(
+        lambda: session.activity(30.0), ConnectFailed
+    )
+    # What is still under way, in the sockets and on the loop, is not much more.
+    assert server.flooded < 96 * 2**20
+    assert session.activity(5.0).decrypts is not None
+
+
+def test_a_canary_whose_answer_does_not_end(server, target, session):
+    server.faults.on(ON_ENCRYPTED, Endless(Without.VALUE), times=1)
+
+    assert "longer than 64 MiB" in failed(lambda: run(session, target, timeout=30.0), ConnectFailed)
+    assert run(session, target).work.decrypts == 128
 
 
 def test_a_call_that_fails_leaves_no_cursor_to_the_garbage_collector(server, target, session):

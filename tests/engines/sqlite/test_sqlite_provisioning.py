@@ -24,6 +24,7 @@ from exporter.domain.model import Operation, Phase, Slot, Variant
 from exporter.engines.sqlite import phonebook
 from exporter.engines.sqlite.operations import WRITING
 from tests.engines.sqlite.conftest import Place, asked, killed_while_writing, scratch_rows
+from tests.stopwatch import Stopwatch
 
 BUILD = """
 import sys
@@ -269,11 +270,11 @@ def test_what_is_not_ours_is_never_overwritten(place, name, make, error):
 def test_a_build_that_takes_too_long_ends_in_time_and_leaves_nothing(tmp_path):
     place = Place(tmp_path, rows=5_000_000)
     session = place.open()
-    begun = time.monotonic()
+    watch = Stopwatch()
     with pytest.raises(DeadlineExceeded):
         session.provision(place.pair, lambda _what, _share: None, 0.2)
 
-    assert time.monotonic() - begun < 0.2 + 5 * 0.1
+    assert watch.seconds < 0.2 + 5 * 0.1
     assert place.temporary_files() == []
     place.reconfigure({"rows": 1000})
     place.provision(session)
@@ -295,7 +296,7 @@ def test_closing_ends_a_build_at_once_and_leaves_nothing(tmp_path):
     thread.start()
     assert building.wait(20.0)
     session.close()
-    thread.join(5 * 1.0)
+    thread.join(50.0)
 
     assert ended == [Cancelled]
     assert place.temporary_files() == []

@@ -1,5 +1,7 @@
 """Whole messages over a socket pair, and the times that lags are told by."""
 
+import os
+import resource
 import socket
 
 import pytest
@@ -31,6 +33,26 @@ def test_messages_arrive_whole_and_in_order(wires):
 
     assert arrived == [Frame(CHANGE, body) for body in bodies]
     assert ours.pending == 0
+
+
+def test_a_process_with_very_many_files_waits_for_messages_as_well():
+    """`select` knows no descriptor above 1023."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(1100, hard), hard))
+    end, other = socket.socketpair()
+    try:
+        high = os.dup2(end.fileno(), 1050)
+    finally:
+        end.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    ours, theirs = Wire(socket.socket(fileno=high)), Wire(other)
+    theirs.put(CHANGE, b"something")
+    theirs.flush()
+    ours.wait(None)
+
+    assert ours.take() == [Frame(CHANGE, b"something")]
+    ours.close()
+    theirs.close()
 
 
 def test_what_nobody_reads_is_kept_and_nobody_waits_for_it(wires):

@@ -23,12 +23,14 @@ from exporter import (
     selftest,
     twin_commands,
 )
+from exporter.config.changes import own
 from exporter.config.schema import Settings
 from exporter.config.secrets import redact
 from exporter.console import Progress, forget, table, use_plain_letters
 from exporter.domain.clock import SystemClock
 from exporter.domain.errors import TargetError, TdeExporterError
 from exporter.domain.model import PairFacts
+from exporter.domain.sharding import MOST_SHARDS, WHOLE, Shard, shard_of
 from exporter.domain.time_scale import REAL, time_scale
 from exporter.overhead.snapshot import summarise
 from exporter.overhead.tiers import tier

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import NamedTuple
+from dataclasses import dataclass
 
 FORMS = "0/3, 1/3 and 2/3 for three of them, counted from 0"
 MOST_SHARDS = 1000
-_WRITTEN = re.compile(r"(?:.*[^0-9])?([0-9]{1,4})/([0-9]{1,4})")
+_WRITTEN = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9.-]*-)?([0-9]{1,9})/([0-9]{1,9})")
 
 
-class Shard(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Shard:
     """One of `count` exporters, from 0 on."""
 
     index: int
@@ -46,7 +47,7 @@ def _weight(target: str, index: int) -> bytes:
 
 
 def parse_shard(text: str) -> Shard:
-    """The shard in a text such as `1/3`. Before its number may stand a name, as that of a pod: `tde-exporter-1/3`.
+    """The shard in a text such as `1/3`. Before its number may stand a name with a dash, as that of a pod: `tde-exporter-1/3`.
 
     Raises ValueError.
     """

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from exporter.domain.errors import Reason
 from exporter.domain.events import Event
-from exporter.domain.sharding import WHOLE, Shard
 from exporter.domain.model import Operation, PairFacts, Phase, TargetFacts, Variant
+from exporter.domain.sharding import WHOLE, Shard
 from exporter.domain.states import Activity, EncryptionState, StandbyState
 from exporter.overhead.baseline import Comparison, PairBaseline, SeriesBaseline
 from exporter.overhead.certificate import Certified, certify_day, weakest

@@ -45,8 +45,6 @@ def test_together_they_measure_everything_once(daemon: Callable[..., Daemon]) ->
             answer = exporter.get(f"/probe?target={name}")
             assert answer.status_code == (200 if name in own else 404)
             assert name in own or f"shard {shard_of(name, 3)}/3 measures it" in answer.text
-    hashes = {exporter.page().value("tde_exporter_config_hash") for exporter in exporters}
-    assert len(hashes) == 1
 
 
 def test_a_shard_without_targets_serves_and_takes_some_up(daemon: Callable[..., Daemon]) -> None:

@@ -104,7 +104,9 @@ def test_shards_of_one_configuration_have_its_fingerprint_and_their_own_targets(
 
     assert len({fingerprint(shard) for shard in shards}) == 1
     assert [[target.name for target in own(shard).targets] for shard in shards] == [["embedded"], ["orders"], ["db_7"]]
-    assert between(own(shards[0]), own(shards[1])) == Changes(frozenset(), frozenset(), {"orders"}, {"embedded"})
+    assert between(own(shards[0]), own(shards[1])) == Changes(
+        frozenset(), frozenset(), frozenset({"orders"}), frozenset({"embedded"})
+    )
 
 
 def test_settings_of_some_targets_hold_no_others():

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable
 from exporter import __version__, logs
 from exporter.boosting import ask_for_samples
 from exporter.chronicle import Chronicle
-from exporter.config.changes import between, refuse_fixed
+from exporter.config.changes import between, own, refuse_fixed
 from exporter.config.schema import Settings
 from exporter.console import Progress, tell
 from exporter.domain.clock import Clock
 from exporter.domain.errors import HistoryError
 from exporter.domain.model import SeriesKey
+from exporter.domain.sharding import Shard, shard_of
 from exporter.exposition.ledger import Ledger
 from exporter.exposition.page import Renderer
 from exporter.exposition.view import View
@@ -64,6 +65,7 @@ log = logging.getLogger(__name__)
 class App:
     """The daemon. `talkative` tells a person on standard output what happens at the start; `stop` ends `run`.
 
+    `settings` are the whole configuration; the targets of other shards are left alone.
     `load` reads the configuration anew and raises TdeExporterError; `reloads` hears who wants that.
     """
 
@@ -76,7 +78,8 @@ class App:
         load: Callable[[], Settings] | None = None,
         reloads: Requests | None = None,
     ) -> None:
-        self.settings, self._clock, self._talkative = settings, clock, talkative
+        self._whole, self._clock, self._talkative = settings, clock, talkative
+        self.settings = settings = own(settings)
         self._stop, self._probed = stop or threading.Event(), threading.Event()
         self._started = clock.wall()
         self._troubles = Troubles(log, clock)
@@ -89,7 +92,7 @@ class App:
         except BaseException:
             self._socket.close()
             raise
-        self.ledger = Ledger(settings, clock)
+        self.ledger = Ledger(settings, clock, self._whole)
         self.chronicle = Chronicle(settings, self.history, self.ledger, clock, self._history_failed)
         self.verdicts = Verdicts(self.history, self.ledger, clock, self._history_failed)
         self._restore()
@@ -103,6 +106,7 @@ class App:
             ready=self._ready,
             landing=lambda: landing(self._seen, self._started, clock.wall()),
             targets=lambda: {target.name: target.engine for target in self.settings.targets},
+            elsewhere=self._elsewhere,
             reload=self.reloads.ask,
         )
         self.web = WebServer(state, settings.web, self._socket, security)
@@ -293,14 +297,22 @@ class App:
         self._security.refresh()
         return settings
 
-    def _take_up(self, settings: Settings) -> str:
+    def _elsewhere(self, target: str) -> str:
+        """In words, where a target is measured that is not measured here; empty for one that is not configured."""
+        if self._whole.target(target) is None:
+            return ""
+        count = self._whole.own_shard.count
+        return f"shard {Shard(shard_of(target, count), count)} measures it, and this is shard {self._whole.shard}"
+
+    def _take_up(self, whole: Settings) -> str:
+        settings = own(whole)
         changes = between(self.settings, settings)
         if changes.leaving:
             self._save_blocks()
         if settings.log != self.settings.log:
             logs.configure(settings.log.level, settings.log.format)
         number = self.supervisor.hush(changes.leaving)
-        anew = self.ledger.change(settings, changes)
+        anew = self.ledger.change(settings, changes, whole)
         steps: tuple[Callable[[], None], ...] = (
             lambda: self.chronicle.change(settings, changes),
             lambda: self.verdicts.change(changes, anew),
@@ -312,7 +324,7 @@ class App:
             except HistoryError as error:
                 self._history_failed(error)
         self.history.retention, self.renderer.max_series = settings.history.retention, settings.web.max_series
-        self.settings = settings
+        self.settings, self._whole = settings, whole
         self._awaited -= changes.removed
         self._troubles.forget(changes.removed)
         self.supervisor.reassign(settings, changes, number)

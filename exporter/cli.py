@@ -23,12 +23,14 @@ from exporter import (
     selftest,
     twin_commands,
 )
+from exporter.config.changes import own
 from exporter.config.schema import Settings
 from exporter.config.secrets import redact
 from exporter.console import Progress, forget, table, use_plain_letters
 from exporter.domain.clock import SystemClock
 from exporter.domain.errors import TargetError, TdeExporterError
 from exporter.domain.model import PairFacts
+from exporter.domain.sharding import MOST_SHARDS, WHOLE, Shard, shard_of
 from exporter.domain.time_scale import REAL, time_scale
 from exporter.overhead.snapshot import summarise
 from exporter.overhead.tiers import tier
@@ -141,7 +143,10 @@ def check(arguments: argparse.Namespace) -> int:
         Security(settings.web.config_file)
     pairs = sum(len(target.pairs) for target in settings.targets)
     name = choice.config_path(arguments) or "embedded default"
-    print(f"{name}: ok ({_count(len(settings.targets), 'target')}, {_count(pairs, 'pair')})")
+    counts = f"{_count(len(settings.targets), 'target')}, {_count(pairs, 'pair')}"
+    if settings.own_shard != WHOLE:
+        counts += f"; {len(own(settings).targets)} of the targets are those of shard {settings.shard}"
+    print(f"{name}: ok ({counts})")
     return 0
 
 
@@ -161,9 +166,23 @@ def targets(arguments: argparse.Namespace) -> int:
         for target in settings.targets
         for operation in target.canary_operations
     ]
+    if arguments.shards is not None or settings.own_shard != WHOLE:
+        print(_shards(settings, arguments.shards or settings.own_shard.count), end="\n\n")
     header = ("target", "engine", "pairs", "operation", "says, as far as the budgets allow", "samples", "canary every")
     print(table(header, rows, left=5))
     return 0
+
+
+def _shards(settings: Settings, count: int) -> str:
+    """Which shard has which target, now and with so many of them."""
+    now = settings.own_shard.count
+    rows = []
+    for target in settings.targets:
+        before, after = (Shard(shard_of(target.name, number), number) for number in (now, count))
+        moves = f"moves to {after}" if before.index != after.index else "stays"
+        rows.append((target.name, str(before), *((str(after), moves) if count != now else ())))
+    header = ("target", "shard", *((f"with {_count(count, 'shard')}", "") if count != now else ()))
+    return table(header, rows, left=len(header))
 
 
 def once(arguments: argparse.Namespace) -> int:
@@ -240,13 +259,25 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help=f"AB+BA units to measure of each operation, 6 to 500 (default {ONCE_UNITS})",
     )
-    add("targets", targets, "list the configured targets, their pairs and operations")
+    sub = add("targets", targets, "list the configured targets, their pairs and operations")
+    sub.add_argument(
+        "--shards",
+        type=_shard_count,
+        metavar="N",
+        help="also say which of N exporters would watch each target, and which targets would move",
+    )
     twin_commands.add_to(add)
     selftest.add_to(add)
     record_commands.add_to(add, common)
     baseline_commands.add_to(add, common)
     bundle_commands.add_to(add, common)
     return parser
+
+
+def _shard_count(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= MOST_SHARDS:
+        raise argparse.ArgumentTypeError(f"give a whole number from 1 to {MOST_SHARDS}")
+    return int(text)
 
 
 def _units(text: str) -> int:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from exporter.breach_words import sentence
 from exporter.domain.events import Origin
 from exporter.domain.model import Variant
+from exporter.domain.sharding import WHOLE
 from exporter.domain.states import LagKind, StandbyState
 from exporter.exposition.view import PairView, SeriesView, TargetView, View
 from exporter.overhead import formats
@@ -43,7 +44,16 @@ def landing(view: View, started: float, now: float) -> Landing:
         costs={(target.name, pair.name): _cost(target, pair) for target in view.targets for pair in target.pairs},
         problems=tuple(_problems(view)),
         noise=_noise(view),
+        shard=_shard(view),
     )
+
+
+def _shard(view: View) -> str:
+    """In one sentence, which of the targets are its own; empty where all are."""
+    config = view.exporter.config
+    if config is None or config.shard == WHOLE:
+        return ""
+    return f"Shard {config.shard}: {config.own} of {config.configured} configured targets are measured here."
 
 
 def _noise(view: View) -> str:

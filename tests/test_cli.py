@@ -60,6 +60,18 @@ def test_targets_lists_what_is_configured(tde, config):
     assert "full_scan_cold" in done.stdout
 
 
+def test_shards_are_told_and_what_moves_when_there_is_one_more(tde, config):
+    targets = [{"name": name, "engine": "sqlite"} for name in ("embedded", "orders", "db_7")]
+    path = config({"shard": "1/3", "targets": targets})
+
+    assert tde("check", path).stdout.endswith("ok (3 targets, 3 pairs; 1 of the targets are those of shard 1/3)\n")
+    lines = tde("-c", path, "targets", "--shards", "7").stdout.splitlines()
+    told = {line.split()[0]: line.split()[1:] for line in lines[1:5] if line.split()}
+    assert told["embedded"] == ["0/3", "4/7", "moves", "to", "4/7"]
+    assert told["orders"] == ["1/3", "1/7", "stays"]
+    assert told["db_7"] == ["2/3", "5/7", "moves", "to", "5/7"]
+
+
 def test_once_prints_what_encryption_costs(tde, config):
     done = tde("-c", config(SMALL), "once", "--units", "6")
 
@@ -91,6 +103,7 @@ BAD = {
     "unknown operation": ("targets: [{name: a, engine: fake, operations: [drop_table]}]", "operations[0]"),
     "not YAML": ("targets: [", "YAML"),
     "empty": ("", "targets"),
+    "shard": (SMALL | {"shard": "3/3"}, "counted from 0"),
 }
 
 

@@ -93,10 +93,16 @@ def only(settings: Settings, names: Collection[str]) -> Settings:
     return settings.model_copy(update={"targets": tuple(target for target in settings.targets if target.name in names)})
 
 
+def own(settings: Settings) -> Settings:
+    """The settings without the targets of other shards; there may be none left."""
+    shard = settings.own_shard
+    return only(settings, [target.name for target in settings.targets if shard.has(target.name)])
+
+
 def fingerprint(settings: Settings) -> int:
     """A number that is the same for the same configuration, defaults included; it holds the sources of secrets, and no
-    secret."""
-    digest = hashlib.sha256(settings.model_dump_json().encode()).digest()
+    secret. Shards of one configuration have the same one."""
+    digest = hashlib.sha256(settings.model_dump_json(exclude={"shard"}).encode()).digest()
     return int.from_bytes(digest) >> (8 * len(digest) - _FINGERPRINT_BITS)
 
 

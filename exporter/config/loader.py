@@ -37,7 +37,8 @@ def load(
     """The settings of the file at `path`, or those of the embedded default for None, with the environment over them.
 
     `target_types` holds the settings class of each engine, `environ` stands in for the process environment. In the
-    result every path is absolute, every target `resolved`, and every secret could be read. Raises ConfigErrors with
+    result every path is absolute, every target `resolved`, and every secret that is not of another shard's target could be
+    read. Raises ConfigErrors with
     all problems found, and no other error.
     """
     environ = os.environ if environ is None else environ
@@ -162,7 +163,10 @@ def _shared_paths(targets: tuple[TargetSettings, ...], context: Context) -> Iter
 
 
 def _unreadable_secrets(settings: Settings, context: Context, environ: Mapping[str, str]) -> Iterator[ConfigError]:
+    shard = settings.own_shard
     for path, source in sources(settings):
+        if path[0] == "targets" and not shard.has(settings.targets[int(path[1])].name):
+            continue
         try:
             source.read(environ)
         except SecretError as error:

@@ -29,6 +29,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from exporter.config.quantities import Duration as Duration  # for engines, which write theirs with these words
 from exporter.config.quantities import Size as Size
 from exporter.domain.model import Operation, Phase
+from exporter.domain.sharding import Shard, parse_shard
 
 ENV_PREFIX = "TDE_EXPORTER_"
 
@@ -206,6 +207,10 @@ class LogSettings(Strict):
     """How a message is written."""
 
 
+def _shard(value: object) -> object:
+    return str(parse_shard(value)) if isinstance(value, str) else value
+
+
 def default_state_directory(environ: Mapping[str, str] = os.environ) -> Path:
     """systemd's state directory where there is one, else the user's (XDG base directories, which must be absolute).
 
@@ -260,6 +265,8 @@ class Settings(BaseSettings):
         default_factory=lambda: default_state_directory(), examples=["/var/lib/tde-exporter"]
     )
     """Where the history and the embedded database live. Default: the service manager's or the user's state directory."""
+    shard: Annotated[str, BeforeValidator(_shard)] = "0/1"
+    """Which share of the targets this exporter watches, of how many: `0/3`, `1/3` and `2/3` are three exporters that watch everything together, each with the same configuration. The name of a target decides, so that one shard more takes over its part and moves nothing else. A name may stand before the number, as that of a pod: `tde-exporter-1/3`. The default watches everything."""
     targets: tuple[SerializeAsAny[TargetSettings], ...] = Field(min_length=1)
     """The monitored databases."""
     operations: dict[Operation, OperationSettings] = Field(default_factory=dict)
@@ -318,6 +325,10 @@ class Settings(BaseSettings):
 
     def budgets_of(self, target: TargetSettings) -> BudgetSettings:
         return target.budgets or self.budgets
+
+    @property
+    def own_shard(self) -> Shard:
+        return parse_shard(self.shard)
 
     @property
     def history_path(self) -> Path:

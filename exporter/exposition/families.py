@@ -29,6 +29,10 @@ def _put_exporter(sheet: Sheet, exporter: ExporterView) -> None:
         sheet.put("tde_exporter_config_last_reload_successful", exporter.config.reloaded)
         sheet.put("tde_exporter_config_last_reload_success_timestamp_seconds", exporter.config.at)
         sheet.put("tde_exporter_config_hash", exporter.config.fingerprint)
+        sheet.put("tde_exporter_shard", exporter.config.shard.index)
+        sheet.put("tde_exporter_shards", exporter.config.shard.count)
+        sheet.put("tde_exporter_targets", exporter.config.own)
+        sheet.put("tde_exporter_configured_targets", exporter.config.configured)
     for process, up in exporter.processes.items():
         sheet.put("tde_exporter_probe_process_up", up, process=str(process))
         starts = exporter.process_starts.get(process)

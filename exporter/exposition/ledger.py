@@ -61,14 +61,14 @@ class Ledger:
     `snapshot_rows` may take tenths of a second and keep none of the others waiting.
     """
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    def __init__(self, settings: Settings, clock: Clock, whole: Settings | None = None) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._books = {target.name: TargetBook(settings, target) for target in settings.targets}
         self._statistics = Statistics(outlines_of(settings), clock)
         # Held by whoever makes a view, and by whoever exchanges the targets: no view shows half of an exchange.
         self._whole = threading.Lock()
-        self._config = ConfigView(True, clock.wall(), fingerprint(settings))
+        self._config = _config_view(whole or settings, len(settings.targets), clock)
         self._snapshots: dict[str, Snapshot] = {}
         self._rows: dict[str, tuple[Snapshot, tuple[SnapshotRow, ...]]] = {}
         self._served_by: dict[str, int] = {}
@@ -174,8 +174,8 @@ class Ledger:
         with self._lock:
             self._state_errors = max(self._state_errors, errors)
 
-    def change(self, settings: Settings, changes: Changes) -> frozenset[SeriesKey]:
-        """Take up other settings, between two views. What was counted of targets that are kept or changed goes on, what was
+    def change(self, settings: Settings, changes: Changes, whole: Settings | None = None) -> frozenset[SeriesKey]:
+        """Take up other settings, between two views; `whole` are those with the targets of other shards. What was counted of targets that are kept or changed goes on, what was
         known of removed ones is gone.
 
         Which series shall be filled from the history: those of added targets, and those that are measured otherwise.
@@ -197,7 +197,7 @@ class Ledger:
                         held.pop(name, None)
             anew = self._statistics.change(outlines, changes.added)
             with self._lock:
-                self._config = ConfigView(True, self._clock.wall(), fingerprint(settings))
+                self._config = _config_view(whole or settings, len(settings.targets), self._clock)
         return anew
 
     def change_refused(self) -> None:
@@ -359,3 +359,7 @@ class Ledger:
             config=self._config,
             web=self.web,
         )
+
+
+def _config_view(whole: Settings, own: int, clock: Clock) -> ConfigView:
+    return ConfigView(True, clock.wall(), fingerprint(whole), whole.own_shard, own, len(whole.targets))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from exporter.domain.errors import Reason
 from exporter.domain.events import Event
 from exporter.domain.model import Operation, PairFacts, Phase, TargetFacts, Variant
+from exporter.domain.sharding import WHOLE, Shard
 from exporter.domain.states import Activity, EncryptionState, StandbyState
 from exporter.overhead.baseline import Comparison, PairBaseline, SeriesBaseline
 from exporter.overhead.certificate import Certified, certify_day, weakest
@@ -230,11 +231,14 @@ class NoiseView:
 @dataclass(frozen=True, slots=True)
 class ConfigView:
     """Whether the last reload succeeded (the start counts as one), when one last did, and the configuration in use as a
-    number (`fingerprint`)."""
+    number (`fingerprint`). Of `configured` targets, `own` are those of this exporter's shard."""
 
     reloaded: bool
     at: float
     fingerprint: int
+    shard: Shard = WHOLE
+    own: int = 0
+    configured: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,8 @@ Health = Callable[[], tuple[bool, str]]
 class AppState:
     """Everything that is served comes from here. What is called is called on the server's loop: must return at once.
 
-    `targets` gives the names of the configured targets with the engine of each. `reload` has the configuration read
+    `targets` gives the names of the targets that are measured here with the engine of each, `elsewhere` says in words who
+    else measures one. `reload` has the configuration read
     anew: whether that was done, and that or why not in words (one line or more).
     """
 
@@ -109,6 +110,7 @@ class AppState:
     ready: Health
     landing: Callable[[], Landing]
     targets: Callable[[], Mapping[str, str]] = dict
+    elsewhere: Callable[[str], str] = lambda _target: ""
     reload: Callable[[], Future[tuple[bool, str]]] | None = None
 
 
@@ -127,6 +129,8 @@ def build_app(state: AppState, security: Security, loopback: bool = True) -> ASG
 
     async def probe(request: Request) -> Response:
         names = request.query_params.getlist("target")
+        if len(names) == 1 and names[0] not in state.targets() and (words := state.elsewhere(names[0])):
+            return _line(404, words)
         if len(names) != 1 or names[0] not in state.targets():
             return _line(400, "name one configured target: /probe?target=NAME; /sd lists them")
         return _metrics(state.pages, request, names[0])

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from exporter.config.changes import Changes, between, fingerprint, only, refuse_fixed
+from exporter.config.changes import Changes, between, fingerprint, only, own, refuse_fixed
 from exporter.config.schema import BudgetSettings, IntervalSettings, OperationSettings, Settings
 from exporter.config.secrets import SecretSource
 from exporter.domain.errors import ConfigErrors
@@ -94,6 +94,19 @@ def test_the_fingerprint_tells_configurations_apart_and_fits_into_a_sample():
 
     assert fingerprint(same[0]) == fingerprint(same[1]) != fingerprint(other)
     assert int(float(fingerprint(other))) == fingerprint(other) > 0
+
+
+def test_shards_of_one_configuration_have_its_fingerprint_and_their_own_targets():
+    shards = [
+        settings(*(Fake(name=name) for name in ("embedded", "orders", "db_7")), shard=f"{index}/3")
+        for index in range(3)
+    ]
+
+    assert len({fingerprint(shard) for shard in shards}) == 1
+    assert [[target.name for target in own(shard).targets] for shard in shards] == [["embedded"], ["orders"], ["db_7"]]
+    assert between(own(shards[0]), own(shards[1])) == Changes(
+        frozenset(), frozenset(), frozenset({"orders"}), frozenset({"embedded"})
+    )
 
 
 def test_settings_of_some_targets_hold_no_others():

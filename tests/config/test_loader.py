@@ -390,6 +390,14 @@ def test_a_missing_secret_file_is_named_with_its_place(refused: Callable[..., li
     assert line == ("c.yaml:4: targets[0].password: secret file absent does not exist. Create it, or correct the path")
 
 
+def test_a_secret_of_another_shard_need_not_be_here(
+    loading: Loading, refused: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    text = "shard: {}/3\ntargets:\n  - {{name: embedded, engine: vault, password: {{file: absent}}}}\n"
+    assert loading(text.format(1)).own_shard.index == 1
+    assert "secret file absent does not exist" in "".join(refused(text.format(0)))
+
+
 def test_a_secret_of_the_file_may_use_our_prefix(loading: Loading, tmp_path: Path) -> None:
     found = loading(vault("{env: TDE_EXPORTER_X_PASSWORD}"), TDE_EXPORTER_X_PASSWORD=MARKER)
     assert MARKER not in repr(found)

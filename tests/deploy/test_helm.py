@@ -13,6 +13,7 @@ import yaml
 
 import exporter
 from exporter.config.loader import load
+from exporter.domain.sharding import Shard
 from exporter.engines.registry import target_types
 from tests.deploy.kit import KUBERNETES, ROOT, checker, documents, helm
 
@@ -47,7 +48,11 @@ def pod(name: str) -> dict[str, Any]:
 
 
 def environment(name: str) -> dict[str, str]:
-    return {one["name"]: one["value"] for one in pod(name)["containers"][0]["env"]}
+    """As the container would have it, were it that of the first pod."""
+    (stateful,) = by_kind(name)["StatefulSet"]
+    first = f"{stateful['metadata']['name']}-0"
+    env = pod(name)["containers"][0]["env"]
+    return {one["name"]: one.get("value", first).replace("$(POD_NAME)", first) for one in env}
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -88,6 +93,7 @@ def test_a_manifest_that_kubernetes_would_refuse_is_found(tmp_path: Path) -> Non
         "persistence.accessModes[0]=ReadOnlyMany",
         "secrets[0].name=a",
         "service.port=0",
+        "shards=0",
         "extraEnv[0].name=TDE_EXPORTER_WEB__PORT",
     ],
 )
@@ -145,10 +151,21 @@ def test_configuration_is_one_that_the_exporter_takes(tmp_path: Path) -> None:
     file.write_text(config["data"]["config.yaml"].replace("/etc/tde-exporter/secrets/shop/password", str(secret)))
     assert str(secret) in file.read_text()
     ours = {name: value for name, value in environ.items() if name != "TDE_EXPORTER_CONFIG"}
+    assert ours["TDE_EXPORTER_SHARD"] == "watch-0/3"
     settings = load(file, target_types=target_types(), environ={"HOME": str(tmp_path), **ours})
     assert [target.name for target in settings.targets] == ["shop"]
+    assert settings.own_shard == Shard(0, 3)
     assert settings.log.level == "debug"
     assert str(settings.web.config_file) == "/etc/tde-exporter/web/web.yaml"
+
+
+def test_there_is_a_pod_with_a_volume_for_each_shard() -> None:
+    for name, shards in (("defaults", 1), ("everything", 3)):
+        (stateful,) = by_kind(name)["StatefulSet"]
+        assert stateful["spec"]["replicas"] == shards
+        assert [claim["metadata"]["name"] for claim in stateful["spec"]["volumeClaimTemplates"]] == ["state"]
+        (named,) = (one for one in pod(name)["containers"][0]["env"] if one["name"] == "POD_NAME")
+        assert named["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}}
 
 
 def test_without_configuration_none_is_named() -> None:

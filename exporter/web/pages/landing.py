@@ -110,7 +110,7 @@ class Landing:
     """Everything on the page. `started` and `now` are Unix times; `problems` concern the exporter itself.
 
     `threshold` is the budget as a ratio. `costs` holds a sentence per (target, pair) on what one decrypt costs,
-    `noise` one on the exporter itself; empty is unknown.
+    `noise` one on the exporter itself; empty is unknown. `shard` says which targets are others'; empty: none.
     """
 
     version: str
@@ -125,6 +125,7 @@ class Landing:
     threshold: float = DEFAULT_THRESHOLD
     costs: Mapping[tuple[str, str], str] = field(default_factory=dict)
     noise: str = ""
+    shard: str = ""
 
 
 def render(landing: Landing) -> str:
@@ -147,7 +148,7 @@ def render(landing: Landing) -> str:
 <p class="since">running for {formats.age(landing.now - landing.started)}</p>
 </header>
 <main>
-<p class="summary">{_summary(landing)}</p>
+<p class="summary">{_summary(landing)}{f" {escape(landing.shard)}" if landing.shard else ""}</p>
 {f'<ul class="problems">{problems}</ul>' if problems else ""}
 {_overhead(landing)}
 {f'<p class="noise">{escape(landing.noise)}</p>' if landing.noise else ""}

@@ -48,6 +48,8 @@ def test_locked_twins_fail_for_the_lock_and_hold_up_nothing_else(everywhere, dae
                 )
             assert_rhythm(exporter, "healthy", rounds=2)
             exporter.until_said("another session")
+            # It was reached and used: a call for a database that is down would be a wrong one.
+            assert [exporter.value("tde_target_up", target=name) for name in BOTH] == [1.0, 1.0]
             assert all(0 < most <= 4 for most in count.most.values()), count.most
         done = {name: succeeded(exporter, name) for name in BOTH}
         exporter.until_all(BOTH, lambda page, name: succeeded(page, name) > done[name], "canaries as before")

@@ -218,6 +218,7 @@ def test_twins_made_and_dropped_by_two_at_once_beside_two_exporters_are_whole(tw
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1200)
 def test_an_exporter_whose_network_is_cut_loses_its_locks_within_minutes(everywhere, daemon, configured):
     """Nobody tells the server: only its own patience with a silent client ends the session."""
     with contextlib.ExitStack() as stack:

@@ -10,7 +10,7 @@ from exporter.breach_words import sentence
 from exporter.domain.events import Origin
 from exporter.domain.model import Variant
 from exporter.domain.sharding import WHOLE
-from exporter.domain.states import LagKind, StandbyState
+from exporter.domain.states import LagKind, ScratchLock, StandbyState
 from exporter.exposition.view import PairView, SeriesView, TargetView, View
 from exporter.overhead import formats
 from exporter.overhead.baseline import verdict
@@ -95,7 +95,13 @@ def _target(target: TargetView) -> TargetRow:
         ),
         pairs=tuple(PairRow(pair.name, pair.valid, _pair_words(pair)) for pair in target.pairs),
         notes=tuple((collector.name, collector.narrowed) for collector in target.collectors if collector.narrowed),
+        lock=_lock(target.lock),
     )
+
+
+def _lock(lock: ScratchLock | None) -> str:
+    """Who keeps this exporter from writing; empty where nobody does."""
+    return "" if lock is None or lock.held else lock.holder or "another exporter"
 
 
 def _instances(target: TargetView) -> Iterator[InstanceRow]:

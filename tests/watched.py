@@ -94,16 +94,17 @@ class Watched:
 
     def provision(self, **more: Any) -> Done:
         """Make the twins as a DBA does."""
-        done = self.command("provision", *self._as_root(), **more)
+        done = self.command("provision", *self.as_root(), **more)
         if done.returncode == 0:
             self._grant_heartbeat()
         return done
 
     def drop(self, **more: Any) -> Done:
         """Remove the twins as a DBA does."""
-        return self.command("drop", "--yes", *self._as_root(), **more)
+        return self.command("drop", "--yes", *self.as_root(), **more)
 
-    def _as_root(self) -> tuple[str, ...]:
+    def as_root(self) -> tuple[str, ...]:
+        """The words by which a DBA says who he is."""
         return "--user", self.server.user, "--password-file", str(self.root_secret)
 
     def decrypt(self) -> None:

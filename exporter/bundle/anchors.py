@@ -9,6 +9,7 @@ PANELS: dict[str, int] = {
     "TDEWatchdog": 10,
     "TDEProbeProcessDown": 11,
     "TDECollectorFailing": 21,
+    "TDEScratchLockElsewhere": 26,
     "TDEHistoryErrors": 33,
     "TDEExporterConfigReloadFailed": 46,
     "TDESeriesRefused": 41,

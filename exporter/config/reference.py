@@ -134,7 +134,10 @@ def _line(text: str, indent: str, *, off: bool) -> str:
 
 
 def _comment(text: str | None, indent: str) -> list[str]:
-    return textwrap.wrap(text or "", WIDTH, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
+    # A name such as `tde-exporter-1/3` stays whole, so that it can be copied and searched for.
+    return textwrap.wrap(
+        text or "", WIDTH, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ", break_on_hyphens=False
+    )
 
 
 def _scalar(value: Any, field: FieldInfo) -> str:

@@ -127,3 +127,14 @@ class Activity:
     host_aes: bool | None = None
     buffer_bytes: int | None = None
     problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchLock:
+    """Who has the advisory lock that guards what an exporter writes into a database, as of the last time it mattered.
+
+    `held`: this exporter has it; otherwise `holder` says in words who has, as far as the database tells.
+    """
+
+    held: bool
+    holder: str = ""

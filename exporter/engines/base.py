@@ -20,7 +20,7 @@ from typing import ClassVar, Protocol, Self
 
 from exporter.config.schema import PairSettings, TargetSettings
 from exporter.domain.model import Execution, Operation, PairFacts, Slot, TargetFacts
-from exporter.domain.states import Activity, EncryptionState, StandbyState
+from exporter.domain.states import Activity, EncryptionState, ScratchLock, StandbyState
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share that is done, 0..1."""
@@ -146,6 +146,10 @@ class Session(Protocol):
     def standbys(self, timeout: float) -> tuple[StandbyState, ...]:
         """Every configured standby, in the order of the configuration. A standby that cannot be asked is
         not an error: what is unknown of it is None, and its `problem` says why."""
+
+    def scratch_lock(self) -> ScratchLock | None:
+        """Who has the lock that guards what this exporter writes into the database, by what the calls before have met; no
+        I/O here, and no wait for a call under way. None while nobody knows, and where nothing is written."""
 
     def selftest(self, progress: Progress, timeout: float) -> tuple[StatementOutcome, ...]:
         """Run every statement of the engine once, as far as that changes nothing, and say how each fared.

@@ -72,7 +72,7 @@ _DETECTOR = (*_OPERATION, "percentile", "reference", "threshold")
 
 _ENTRIES = (
     # -- target ------------------------------------------------------------------------------------------
-    Metric("tde_target_up", Kind.GAUGE, Section.TARGET, "1 when the last attempt to reach and use the database worked, else 0; absent before the first attempt, and while its probe process is down, for then nobody knows.", _TARGET),
+    Metric("tde_target_up", Kind.GAUGE, Section.TARGET, "1 when the last attempt to reach and use the database worked, else 0; one that only waited for locks of others worked. Absent before the first attempt, and while its probe process is down, for then nobody knows.", _TARGET),
     Metric("tde_target_info", Kind.INFO, Section.TARGET, "Facts about the database, found at the last connect.", (*_TARGET, "flavor", "version", "role", "open_mode", "edition")),
     Metric("tde_target_connects_total", Kind.COUNTER, Section.TARGET, "Sessions opened.", _TARGET, "sessions"),
     Metric("tde_target_connect_seconds_total", Kind.COUNTER, Section.TARGET, "Time spent on opening sessions that were opened; it is never part of a canary's time.", _TARGET, "seconds"),
@@ -106,6 +106,7 @@ _ENTRIES = (
     Metric("tde_exporter_collector_success", Kind.GAUGE, Section.EXPORTER, "1 when the collector's last run succeeded and the next one is not overdue by more than one of its intervals, else 0.", ("target", "collector")),
     Metric("tde_exporter_collector_duration_seconds", Kind.GAUGE, Section.EXPORTER, "What the collector's last run took.", ("target", "collector"), "seconds"),
     Metric("tde_exporter_collector_last_success_timestamp_seconds", Kind.GAUGE, Section.EXPORTER, "When the collector last succeeded, Unix time.", ("target", "collector"), "seconds"),
+    Metric("tde_exporter_scratch_lock_held", Kind.GAUGE, Section.EXPORTER, "1 while this exporter has the advisory lock that guards what exporters write into the database, 0 while somebody else has it: then it measures what only reads, and the landing page says who. Absent while that is unknown, and where nothing is written.", ("target",)),
     Metric("tde_exporter_invalid_values_total", Kind.COUNTER, Section.EXPORTER, "Values from an engine that cannot be true (not a number, infinite, negative, unknown name); they were ignored.", ("target",), "values"),
     # -- pairs -------------------------------------------------------------------------------------------
     Metric("tde_pair_valid", Kind.GAUGE, Section.PAIR, "1 when the twins hold the same data and the pair matches its phase. While it is 0 there is no overhead.", _PAIR),

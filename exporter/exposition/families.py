@@ -66,6 +66,8 @@ def _put_target(sheet: Sheet, target: TargetView) -> None:
     sheet.put("tde_exporter_invalid_values_total", target.invalid_values)
     for collector in target.collectors:
         _put_collector(sheet.bound(collector=collector.name), collector)
+    if target.lock is not None:
+        sheet.put("tde_exporter_scratch_lock_held", target.lock.held)
     sheet.put("tde_canary_contended_total", target.contended)
     sheet.put("tde_canary_load_ratio", target.load)
     sheet.put("tde_canary_load_limit_ratio", target.load_limit)

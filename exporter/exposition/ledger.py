@@ -36,6 +36,7 @@ from exporter.probing.messages import (
     BudgetsUsed,
     Building,
     CollectorDone,
+    LockSeen,
     PairChecked,
     SnapshotDone,
     StandbysRead,
@@ -302,6 +303,8 @@ class Ledger:
                 book.standbys_read(message, now)
             case CollectorDone():
                 book.collector_done(message, now)
+            case LockSeen():
+                book.lock_seen(message, now)
             case BudgetsUsed():
                 book.budgets_used(message, now)
             case BoostedNow():

@@ -18,6 +18,7 @@ from exporter.exposition.baselines import BaselineBook
 from exporter.exposition.budgets import BudgetBook
 from exporter.exposition.collectors import SHORTEST_EXPIRY, CollectorBook
 from exporter.exposition.facts import screened_facts, screened_pair, screened_state
+from exporter.exposition.lock_book import LockBook
 from exporter.exposition.pair_book import Judgements, PairBook
 from exporter.exposition.screening import number, screened, screened_snapshot, words
 from exporter.exposition.series_book import Levels, Plan
@@ -36,6 +37,7 @@ from exporter.probing.messages import (
     BudgetsUsed,
     Building,
     CollectorDone,
+    LockSeen,
     PairChecked,
     StandbysRead,
     StateRead,
@@ -46,6 +48,8 @@ from exporter.probing.messages import (
 
 UNREACHABLE = frozenset({Reason.CONNECT, Reason.AUTH, Reason.TLS, Reason.TIMEOUT, Reason.UNAVAILABLE})
 """Reasons that mean: the database could not be used. Others concern one collector."""
+WAITING = frozenset({Reason.LOCK_TIMEOUT, Reason.BLOCKED})
+"""Reasons that mean: the database was there and worked, and somebody else was in the way."""
 
 
 class TargetBook:
@@ -65,6 +69,8 @@ class TargetBook:
         self._collectors = {name: CollectorBook(name, interval) for name, interval in intervals.items()}
         self._activity = ActivityBook(max(2 * intervals[ACTIVITY], SHORTEST_EXPIRY))
         self._standbys = StandbyBook(target.standbys, max(2 * intervals.get(STANDBY, 0.0), SHORTEST_EXPIRY))
+        # A lock is kept as long as its session, whatever the lane is busy with.
+        self._lock = LockBook(max(self._canary_expiry, self._state_expiry))
         self._pairs = {pair.name: PairBook(target, pair, self._state_expiry) for pair in target.pairs}
         self._errors = Counter(dict.fromkeys(sorted(UNREACHABLE), 0))
         self._connects, self._connect_seconds = 0, 0.0
@@ -80,8 +86,9 @@ class TargetBook:
         """The id of the newest event that opened an epoch."""
         self._lost = self._reached = False
         self._canary_works: bool | None = None
+        self._canary_succeeds: bool | None = None
         self._shut_out = False
-        self._round_ticks = self._round_successes = 0
+        self._round_ticks = self._round_successes = self._round_waits = 0
         self._worked: float | None = None
         self._canary_worked: float | None = None
 
@@ -121,6 +128,9 @@ class TargetBook:
                 self._round_successes += 1
                 self._canary_worked = now
                 self._works(now)
+            elif not WAITING.isdisjoint(burst.failures):
+                self._round_waits += 1
+                self._works(now)
         return counted
 
     def pair_checked(self, message: PairChecked, now: float) -> None:
@@ -148,6 +158,9 @@ class TargetBook:
 
     def standbys_read(self, message: StandbysRead, now: float) -> None:
         self._invalid += self._standbys.read(message.standbys, now)
+
+    def lock_seen(self, message: LockSeen, now: float) -> None:
+        self._invalid += self._lock.seen(message.lock, now)
 
     def collector_done(self, message: CollectorDone, now: float) -> None:
         collector = self._collectors.get(message.collector)
@@ -197,13 +210,14 @@ class TargetBook:
     def lost(self) -> None:
         """Its probe process is down: whatever was known is not known any more."""
         self._lost, self._reached = True, False
-        self._canary_works = self._canary_worked = self._worked = None
+        self._canary_works = self._canary_succeeds = self._canary_worked = self._worked = None
         self._shut_out = False
-        self._round_ticks = self._round_successes = 0
+        self._round_ticks = self._round_successes = self._round_waits = 0
         self._state = self._facts = self._building = self._load = None
         for pair in self._pairs.values():
             pair.lost()
         self._standbys.lost()
+        self._lock.lost()
         self._activity.lost()
         self._budgets.lost()
         for collector in self._collectors.values():
@@ -294,6 +308,7 @@ class TargetBook:
             snapshot_taken=taken,
             standbys=() if self._lost else self._standbys.view(now),
             activity=activity,
+            lock=self._lock.view(now),
             events=self.baselines.events,
             cores=_cores(activity, pairs, facts),
         )
@@ -325,17 +340,19 @@ class TargetBook:
         self._lost, self._reached = False, True
 
     def _end_round(self, reason: Reason | None, now: float) -> None:
-        """Judge a round of canaries: one in which every sample failed did not use the database.
+        """Judge a round of canaries: one in which every sample failed did not use the database, unless one of them waited
+        for somebody else, who does use it.
 
         A round without ticks (budget used up, no valid pair) tells nothing new: what was shown stays. Where no session
         for canaries is to be had, others that work do not make the target usable.
         """
         self._shut_out = reason in UNREACHABLE
         if self._round_ticks:
-            self._canary_works = self._round_successes > 0
-        if reason is None and self._canary_works is not False:
+            self._canary_succeeds = self._round_successes > 0
+            self._canary_works = self._canary_succeeds or self._round_waits > 0
+        if reason is None and self._canary_succeeds is not False:
             self._canary_worked = now
-        self._round_ticks = self._round_successes = 0
+        self._round_ticks = self._round_successes = self._round_waits = 0
 
     def _believed(self, value: object, kind: Callable[[object], float | None]) -> float | None:
         found = kind(value)

@@ -14,7 +14,7 @@ from exporter.domain.errors import Reason
 from exporter.domain.events import Event
 from exporter.domain.model import Operation, PairFacts, Phase, TargetFacts, Variant
 from exporter.domain.sharding import WHOLE, Shard
-from exporter.domain.states import Activity, EncryptionState, StandbyState
+from exporter.domain.states import Activity, EncryptionState, ScratchLock, StandbyState
 from exporter.overhead.baseline import Comparison, PairBaseline, SeriesBaseline
 from exporter.overhead.certificate import Certified, certify_day, weakest
 from exporter.overhead.cost import DecryptCost, Interval, tightest
@@ -178,7 +178,8 @@ class TargetView:
     `problem` says in words what went wrong last, empty when all is well. `building` is what is being
     built and the share that is done. `budgets` holds the share in use of each of `messages.BUDGETS`. `ticks` counts
     those that were tried. `snapshot` holds the newest dense measurement, `snapshot_taken` its time. `standbys` is empty
-    while its probe process is down. `activity` is None before it was first read. `events` are the newest ones, newest
+    while its probe process is down. `activity` is None before it was first read. `lock` says who may write
+    scratch data there, None while nobody knows and where nothing is written. `events` are the newest ones, newest
     first. `cores` is how many CPU cores encryption uses in the whole instance now.
     """
 
@@ -207,6 +208,7 @@ class TargetView:
     snapshot_taken: float | None = None
     standbys: tuple[StandbyView, ...] = ()
     activity: ActivityView | None = None
+    lock: ScratchLock | None = None
     events: tuple[Event, ...] = ()
     cores: Interval | None = None
 

@@ -27,6 +27,12 @@ class Allowance:
         self.sessions = held or SessionCap(budgets.sessions)
         self.sessions.most = budgets.sessions
 
+    def succeed(self, former: Allowance) -> None:
+        """What was used of the same target under other settings counts: a reload is no way around a budget. What `former` is
+        charged from now on does not, for it may be the time of a call that hangs."""
+        self.governor.succeed(former.governor)
+        self.boost.succeed(former.boost)
+
     def load_ratio(self, now: float) -> float:
         """Share of the last hour in which canaries ran, extra samples included; the time before the start counts as idle."""
         return self.governor.load_ratio(now) + self.boost.seconds(now) / HOUR

@@ -83,6 +83,13 @@ class Boost:
         self._words = ""
         self._lock = threading.Lock()
 
+    def succeed(self, former: Boost) -> None:
+        """Go on where the boost of the same target under other settings was: what was taken counts."""
+        with former._lock:
+            hour, stretches = former._hour.copy(), former._stretches.copy()
+        with self._lock:
+            self._hour, self._stretches = hour, stretches
+
     # -- what is wanted, and what stands against it ----------------------------------------------------
 
     def want(self, keys: Iterable[Key]) -> None:
@@ -183,6 +190,12 @@ class _Stretches:
 
     def __init__(self) -> None:
         self._stretches: deque[tuple[float, float]] = deque()
+
+    def copy(self) -> _Stretches:
+        """The same, for somebody else to go on with."""
+        made = _Stretches()
+        made._stretches = self._stretches.copy()
+        return made
 
     def add(self, begin: float, end: float) -> None:
         """`begin` never falls."""

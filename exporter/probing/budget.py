@@ -66,6 +66,12 @@ class Hour:
         self._slots: deque[tuple[float, float, Amounts]] = deque()
         self._total = Amounts()
 
+    def copy(self) -> Hour:
+        """The same, for somebody else to go on with."""
+        made = Hour()
+        made._slots, made._total = self._slots.copy(), self._total
+        return made
+
     def add(self, amounts: Amounts, now: float) -> None:
         """Spent until `now`, paced seconds that never fall."""
         if self._slots and now - self._slots[-1][0] < SLOT:
@@ -92,6 +98,10 @@ class _Line:
         self.bound_by = ""
         self.due = -math.inf
 
+    def succeed(self, former: _Line) -> None:
+        """Know what the same operation cost under other settings."""
+        self._costs, self.expected = former._costs.copy(), former.expected
+
     def learn(self, cost: Amounts) -> None:
         """Expect the mean of the last ticks without the dearest: one that met a hiccup slows nothing down."""
         self._costs.append(cost)
@@ -117,6 +127,21 @@ class Governor:
         self._hour = Hour()
         self._turn = 0
         self._lock = threading.Lock()
+
+    def succeed(self, former: Governor) -> None:
+        """Go on where the governor of the same target under other settings was: what was spent in the last hour counts, and
+        whose turn it was is remembered."""
+        with former._lock:
+            hour = former._hour.copy()
+            lines = {key: line for key, line in former._lines.items() if key in self._lines}
+            turns = {key: line.due - line.period for key, line in lines.items()}
+            for key, line in lines.items():
+                self._lines[key].succeed(line)
+        with self._lock:
+            self._hour = hour
+            self._plan()
+            for key, turn in turns.items():
+                self._lines[key].due = turn + self._lines[key].period
 
     def order(self, now: float) -> list[Key]:
         """All operations in the order of a round: who has waited too long first, the others beginning with another

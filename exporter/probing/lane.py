@@ -55,10 +55,11 @@ log = logging.getLogger(__name__)
 
 class Legacy(NamedTuple):
     """What a lane takes over from one that probed the same target under other settings: sessions that may still be open,
-    and an engine that knows which secrets were refused."""
+    an engine that knows which secrets were refused, and what was used of the budgets."""
 
     sessions: SessionCap | None = None
     engine: Engine | None = None
+    allowance: Allowance | None = None
 
 
 NO_LEGACY = Legacy()
@@ -84,6 +85,8 @@ class Lane:
         self._engine: Engine | None = None
         self._former = legacy.engine
         self._allowance = Allowance(settings, target, legacy.sessions)
+        if legacy.allowance is not None:
+            self._allowance.succeed(legacy.allowance)
         self._changed, self._speaking = threading.Condition(), threading.Lock()
         self._pending: list[str] = []
         self._not_before: dict[str, float] = {}
@@ -255,7 +258,7 @@ class Lane:
 
     def legacy(self) -> Legacy:
         """What a successor has to take over."""
-        return Legacy(self._allowance.sessions if self.hanging() else None, self._engine)
+        return Legacy(self._allowance.sessions if self.hanging() else None, self._engine, self._allowance)
 
     # -- the worker ---------------------------------------------------------------------------------------
 

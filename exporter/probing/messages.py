@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.errors import Reason
 from exporter.domain.model import Operation, PairFacts, Snapshot, TargetFacts, Tick
-from exporter.domain.states import Activity, EncryptionState, StandbyState
+from exporter.domain.states import Activity, EncryptionState, ScratchLock, StandbyState
 
 CANARY, ENCRYPTION_STATE, ACTIVITY, HEARTBEAT, STANDBY = COLLECTORS = (
     "canary",
@@ -181,6 +181,14 @@ class StandbysRead:
 
 
 @dataclass(frozen=True, slots=True)
+class LockSeen:
+    """Who has the lock that guards the scratch data of a target; None: nobody knows, or nothing is written there."""
+
+    target: str
+    lock: ScratchLock | None
+
+
+@dataclass(frozen=True, slots=True)
 class BudgetsUsed:
     """After each round of canaries, whether any ran or not.
 
@@ -238,6 +246,7 @@ ToParent = (
     | StateRead
     | ActivityRead
     | StandbysRead
+    | LockSeen
     | BudgetsUsed
     | BoostedNow
     | CollectorDone

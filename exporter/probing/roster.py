@@ -14,16 +14,15 @@ from typing import NamedTuple
 from exporter.config.changes import only
 from exporter.config.schema import Settings, TargetSettings
 from exporter.domain.clock import Clock
-from exporter.engines.base import Engine
 from exporter.probing.budget import Key
-from exporter.probing.lane import Lane, Legacy
+from exporter.probing.lane import NO_LEGACY, Lane, Legacy
 from exporter.probing.messages import collector_intervals
 from exporter.probing.schedule import Schedule
 
 Make = Callable[[Settings, TargetSettings, bool, Legacy], Lane]
 """Settings of one target, that target, whether it begins with a snapshot, and what its predecessor leaves to it."""
 MOST_REMEMBERED = 100
-"""Targets that left, and may come back: what is known of refused secrets is kept for them."""
+"""Targets that left, and may come back: what is known of refused secrets, and what they were charged, is kept for them."""
 
 
 class _Waiting(NamedTuple):
@@ -42,7 +41,7 @@ class Roster:
         self._waiting: dict[str, _Waiting] = {}
         self._boosts: dict[str, frozenset[Key]] = {}
         self._former: list[Lane] = []
-        self._engines: dict[str, Engine] = {}
+        self._legacies: dict[str, Legacy] = {}
         self._litter = False
 
     def join(self, settings: Settings, snapshots: frozenset[str]) -> None:
@@ -63,7 +62,7 @@ class Roster:
                     self._schedule.drop(name)
                     lane.leave()
                     self._former.append(lane)
-                    self._remember(name, lane.legacy().engine)
+                    self._remember(name, lane.legacy())
             self.lanes = {name: lane for name, lane in self.lanes.items() if name not in names}
 
     def want_boost(self, name: str, keys: frozenset[Key]) -> None:
@@ -110,14 +109,15 @@ class Roster:
             if all(lane.ended() for lane in former):
                 # What hangs may still be open on the server.
                 held = next((lane.legacy().sessions for lane in reversed(former) if lane.hanging()), None)
-                self._begin(self._waiting.pop(name), Legacy(held, self._engines.pop(name, None)))
+                legacy = self._legacies.pop(name, NO_LEGACY)._replace(sessions=held)
+                self._begin(self._waiting.pop(name), legacy)
 
-    def _remember(self, name: str, engine: Engine | None) -> None:
-        if engine is not None:
-            self._engines.pop(name, None)
-            self._engines[name] = engine
-        if len(self._engines) > MOST_REMEMBERED:
-            del self._engines[next(iter(self._engines))]
+    def _remember(self, name: str, legacy: Legacy) -> None:
+        self._legacies.pop(name, None)
+        # Its sessions count as long as it has not ended, which its lane knows.
+        self._legacies[name] = legacy._replace(sessions=None)
+        if len(self._legacies) > MOST_REMEMBERED:
+            del self._legacies[next(iter(self._legacies))]
 
     def _begin(self, one: _Waiting, legacy: Legacy) -> None:
         lane = self._make(one.settings, one.target, one.snapshot, legacy)

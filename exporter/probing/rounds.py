@@ -23,6 +23,7 @@ from exporter.probing.budget import Key
 from exporter.probing.canary import ABORTING, Canary
 from exporter.probing.charging import Charging, TickCharge
 from exporter.probing.heartbeats import Heartbeats
+from exporter.probing.lock_news import LockNews
 from exporter.probing.messages import (
     ACTIVITY,
     BACK_OFF,
@@ -104,6 +105,7 @@ class Rounds:
             self._reached,
         )
         self._heartbeats = Heartbeats(target.name, clock, intervals.standby - intervals.heartbeat)
+        self._locks = LockNews(target.name, intervals.canary)
         self._skipped: Counter[str] = Counter()
         self._boosted: BoostedNow | None = None
 
@@ -149,6 +151,7 @@ class Rounds:
             self._failed(failed, connecting=False)
         if done is not None:
             self._emit(done)
+        self._tell_lock()
 
     def standby(self) -> None:
         """Read how far the standbys are."""
@@ -216,6 +219,7 @@ class Rounds:
         if session is not None:
             session.close()
         self.sessions.close()
+        self._tell_lock()
 
     # -- steps ---------------------------------------------------------------------------------------
 
@@ -239,6 +243,7 @@ class Rounds:
                 self._failed(error, connecting)
         seconds = self._clock.monotonic() - begun
         self._emit(CollectorDone(self.target.name, collector, seconds, self._clock.wall(), reason, words))
+        self._tell_lock()
 
     def _connected(self) -> Session:
         if self._session is None:
@@ -334,6 +339,10 @@ class Rounds:
         self._told = session.facts()
         self._charging.meter.connected(self._told)
         self._emit(TargetReached(self.target.name, self._told, connects, seconds))
+
+    def _tell_lock(self) -> None:
+        if (news := self._locks.of(self._session, self._clock.paced())) is not None:
+            self._emit(news)
 
     def _building(self, what: str, share: float) -> None:
         self._emit(Building(self.target.name, what, share))

@@ -10,7 +10,7 @@ from exporter.config.schema import PairSettings
 from exporter.domain.clock import Clock
 from exporter.domain.errors import Cancelled
 from exporter.domain.model import Execution, Operation, PairFacts, Slot, TargetFacts
-from exporter.domain.states import Activity, EncryptionState, StandbyState
+from exporter.domain.states import Activity, EncryptionState, ScratchLock, StandbyState
 from exporter.engines.base import Engine, Prepared, Progress, Provisioned, Session, StatementOutcome
 
 CLOSE_SECONDS = 1.0
@@ -64,6 +64,9 @@ class Watched:
 
     def standbys(self, timeout: float) -> tuple[StandbyState, ...]:
         return self._bounded(timeout, lambda: self._inner.standbys(timeout))
+
+    def scratch_lock(self) -> ScratchLock | None:
+        return self._inner.scratch_lock()
 
     def selftest(self, progress: Progress, timeout: float) -> tuple[StatementOutcome, ...]:
         return self._bounded(timeout, lambda: self._inner.selftest(progress, timeout))

@@ -64,6 +64,8 @@ MUTES = (
     Mute("TDETargetLoginRefused", ("TDECanaryFailing", "TDEStandbyLagUnknown"), TARGET),
     Mute("TDECollectorFailing", ("TDEStandbyLagUnknown",), TARGET, (("collector", "standby"),)),
     Mute("TDECollectorFailing", ("TDEStandbyLagUnknown",), TARGET, (("collector", "heartbeat"),)),
+    Mute("TDEScratchLockElsewhere", ("TDECollectorFailing",), TARGET, having=(("collector", "heartbeat"),)),
+    Mute("TDEScratchLockElsewhere", ("TDEStandbyLagUnknown",), TARGET),
     Mute("TDEProbeProcessDown", ("TDECanaryStale",), ("job",)),
     Mute("TDEExporterDown", ("TDETargetMissing",), ("job",)),
     Mute("TDEPairInvalid", (*CANARIES, *OVERHEAD), PAIR),

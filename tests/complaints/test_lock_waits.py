@@ -55,6 +55,23 @@ def test_locked_twins_fail_for_the_lock_and_hold_up_nothing_else(everywhere, dae
     assert scraper.problems == []
 
 
+def test_a_target_whose_canaries_only_wait_for_locks_is_up(everywhere, daemon):
+    """It was reached and used: a call for a database that is down would be a wrong one, a ticket for its canaries is not."""
+    # Knowledge lasts as long as by default here, where a round of canaries that wait takes some of their intervals.
+    intervals = QUICK | {"encryption_state": "60s"}
+    exporter = daemon(settings(*(watched.target(intervals=intervals) for watched in everywhere))).start().serving()
+    exporter.until_all(BOTH, lambda page, name: succeeded(page, name) >= 5, "canaries")
+    ups = set()
+
+    def rounds(page, name):
+        ups.add(page.value("tde_target_up", target=name))
+        return page.total(FAILURES, target=name, reason="lock_timeout") >= 2 * 2
+
+    with held(everywhere, f"LOCK TABLES {SCHEMA}.main_encrypted WRITE, {SCHEMA}.main_plain WRITE"):
+        exporter.until_all(BOTH, rounds, "two rounds that wait on both sides")
+    assert ups == {1.0}
+
+
 def test_rows_that_somebody_locks_cost_nothing(everywhere, daemon):
     """Whoever waits for somebody would wait until the end of the test, which holds the locks until it has seen enough."""
     exporter = daemon(settings(*(watched.target() for watched in everywhere), operations=PATIENT)).start().serving()

@@ -124,6 +124,7 @@ RECIPES: dict[str, Recipe] = {
     "tde_exporter_collector_success": collectors(lambda w, d, c: w.steady(1)),
     "tde_exporter_collector_duration_seconds": collectors(lambda w, d, c: w.noise(TOOK[c], 0.6)),
     "tde_exporter_collector_last_success_timestamp_seconds": collectors(lambda w, d, c: w.times - w.noise(6.0, 2.0)),
+    "tde_exporter_scratch_lock_held": many("target", {d.name: lambda w: w.steady(1) for d in FLEET}),
     "tde_exporter_invalid_values_total": many("target", {d.name: lambda w: w.steady(0) for d in FLEET}),
     "tde_pair_valid": pairs(lambda w, d: w.steady(1)),
     "tde_pair_info": pair_info,

@@ -27,7 +27,15 @@ from exporter.domain.model import (
     Variant,
     Work,
 )
-from exporter.domain.states import Activity, EncryptionState, Keystore, KeystoreState, LagKind, StandbyState
+from exporter.domain.states import (
+    Activity,
+    EncryptionState,
+    Keystore,
+    KeystoreState,
+    LagKind,
+    ScratchLock,
+    StandbyState,
+)
 from exporter.exposition.ledger import Ledger
 from exporter.exposition.page import Renderer
 from exporter.exposition.series_book import Dated
@@ -40,6 +48,7 @@ from exporter.probing.messages import (
     BoostedNow,
     BudgetsUsed,
     CollectorDone,
+    LockSeen,
     PairChecked,
     StandbysRead,
     StateRead,
@@ -83,6 +92,7 @@ SERVER_STATE = EncryptionState(
     conversion_stalled=False,
 )
 NO_ACTIVITY = Activity()
+OURS = ScratchLock(True)
 ACTIVITY = Activity(
     decrypts=100_000,
     encrypts=20_000,
@@ -134,6 +144,7 @@ class Stage:
     state: EncryptionState = EMBEDDED_STATE
     activity: Activity = NO_ACTIVITY
     standbys: tuple[StandbyState, ...] = ()
+    lock: ScratchLock = OURS
     work: Work = WORK
     slowness: float = 1.2
     """How many times what the plain side takes the encrypted one takes."""
@@ -162,6 +173,7 @@ class Stage:
         for pair in self.target.pairs:
             self.say(PairChecked(self.target.name, facts or self.pair or pair_facts(pair.name)))
         self.say(StateRead(self.target.name, self.state))
+        self.say(LockSeen(self.target.name, self.lock))
         self.collected("encryption_state")
 
     def read_standbys(self, *states: StandbyState) -> None:

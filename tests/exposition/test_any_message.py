@@ -25,7 +25,15 @@ from exporter.domain.model import (
     Variant,
     Work,
 )
-from exporter.domain.states import Activity, EncryptionState, Keystore, KeystoreState, LagKind, StandbyState
+from exporter.domain.states import (
+    Activity,
+    EncryptionState,
+    Keystore,
+    KeystoreState,
+    LagKind,
+    ScratchLock,
+    StandbyState,
+)
 from exporter.engines.fake.settings import Standby, Target
 from exporter.exposition.catalogue import CATALOGUE
 from exporter.probing.messages import (
@@ -36,6 +44,7 @@ from exporter.probing.messages import (
     BudgetsUsed,
     Building,
     CollectorDone,
+    LockSeen,
     PairChecked,
     SnapshotDone,
     StandbysRead,
@@ -156,6 +165,7 @@ messages: Any = st.one_of(
     st.builds(StateRead, TARGETS, states),
     st.builds(ActivityRead, TARGETS, activities),
     st.builds(StandbysRead, TARGETS, st.lists(standby_states, max_size=4).map(tuple)),
+    st.builds(LockSeen, TARGETS, st.one_of(st.builds(ScratchLock, flags, WORDS), ODD)),
     st.builds(CollectorDone, TARGETS, st.sampled_from([*COLLECTORS, "odd"]), ODD, ODD, REASONS, WORDS),
     st.builds(
         BoostedNow,

@@ -104,6 +104,29 @@ def test_a_target_on_which_every_canary_fails_is_not_up(stage: Stage) -> None:
     assert stage.value("tde_target_up") == 1
 
 
+@pytest.mark.parametrize("reason", [Reason.LOCK_TIMEOUT, Reason.BLOCKED])
+def test_a_target_on_which_every_canary_waits_for_somebody_else_is_up_and_says_nothing_new(
+    stage: Stage, reason: Reason
+) -> None:
+    """It was reached and used; who reads that it was not would wake somebody up for a maintenance."""
+    stage.begin()
+    stage.round()
+    waiting = burst(0.001, failure=reason)
+
+    for _ in range(20):
+        stage.clock.advance(10.0)
+        stage.tick(encrypted=waiting, plain=waiting)
+        stage.collected()
+        assert stage.value("tde_target_up") == 1
+    assert stage.known("tde_canary_run_failures_total", reason=reason.value, **ENCRYPTED) == 20 * 20
+    stage.read_state()
+    assert stage.value("tde_overhead_samples", **ENCRYPTED, window="1h") is None, "nothing was measured lately"
+    # Whatever else it waited for: a session that is lost is one.
+    stage.tick(encrypted=waiting, plain=waiting)
+    stage.collected(reason=Reason.CONNECT)
+    assert stage.value("tde_target_up") == 0
+
+
 def test_rounds_that_the_budget_refused_keep_what_was_measured(stage: Stage) -> None:
     stage.begin()
     stage.round()

@@ -269,3 +269,59 @@ def test_the_share_can_be_asked_for_while_another_thread_spends():
         sys.setswitchinterval(before)
         spender.join()
     assert governor.load_ratio(61.0 * 2999) == pytest.approx(60 * 0.001 / 3600.0, rel=0.05)
+
+
+def reloaded(simulation, limits=None):
+    """The simulation after its target was configured otherwise."""
+    former = simulation.governor
+    simulation.governor = Governor(limits or former.limits, simulation.interval, KEYS)
+    simulation.governor.succeed(former)
+    return simulation
+
+
+PRICES = {POINT: 0.05, SCAN: 4.0, COLD: 9.0, INSERT: 0.4}
+
+
+def test_a_target_that_is_changed_over_and_over_keeps_its_budget_and_its_rhythm():
+    """Else each reload would give it a fresh hour."""
+    limits = Amounts(36.0, ROOM, ROOM)
+    storm, calm = (Simulation(limits, lambda key: Amounts(PRICES[key])) for _ in range(2))
+    for _ in range(360):
+        reloaded(storm.run(1 / 120))
+    calm.run(3)
+    assert storm.worst_hour(0) <= limits.seconds
+    assert storm.counts() == calm.counts()
+
+
+def test_who_forgets_what_was_spent_exceeds_the_budget():
+    """The test above can fail."""
+    limits = Amounts(36.0, ROOM, ROOM)
+    storm = Simulation(limits, lambda key: Amounts(PRICES[key]))
+    for _ in range(60):
+        storm.run(1 / 120)
+        storm.governor = Governor(limits, storm.interval, KEYS)
+    assert storm.worst_hour(0) > 2 * limits.seconds
+
+
+def test_another_budget_counts_from_the_change_on():
+    narrow, wide = Amounts(36.0, ROOM, ROOM), Amounts(3600.0, ROOM, ROOM)
+    simulation = Simulation(narrow, lambda key: Amounts(PRICES[key])).run(2)
+    reloaded(simulation, wide)
+    changed = simulation.now
+    counts = simulation.run(0.1).counts(since=changed)
+    # All of them take more than an interval, so there is a round in every other one.
+    assert min(counts[key] for key in KEYS) >= 15, "nothing waits for a turn that was given under the old budget"
+    reloaded(simulation, narrow)
+    changed = simulation.now
+    assert not simulation.run(0.5).counts(since=changed), "the last hour holds more than that already"
+
+
+def test_operations_that_come_and_go_are_none_of_the_others_business():
+    former = Governor(Amounts(36.0, ROOM, ROOM), 10.0, [POINT, SCAN])
+    former.charge(SCAN, Amounts(20.0), 0.0, 20.0)
+    governor = Governor(Amounts(36.0, ROOM, ROOM), 10.0, [POINT, COLD])
+    governor.succeed(former)
+    assert governor.used(20.0)["time"] == pytest.approx(20 / 36)
+    assert governor.refuses(COLD, 20.0) is None
+    former.charge(POINT, Amounts(3600.0), 20.0, 3620.0)
+    assert governor.used(20.0)["time"] == pytest.approx(20 / 36), "a call that hangs where nobody waits for it"

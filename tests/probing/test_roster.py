@@ -10,9 +10,11 @@ from exporter.config.schema import BudgetSettings, IntervalSettings, Settings
 from exporter.config.secrets import SecretSource
 from exporter.domain.clock import FakeClock
 from exporter.domain.errors import AuthenticationFailed
+from exporter.domain.model import Operation
 from exporter.engines.fake.settings import Fault
 from exporter.engines.fake.settings import Target as Scripted
 from exporter.engines.mariadb.settings import Target as MariaDb
+from exporter.probing.budget import Amounts
 from exporter.probing.lane import LEAVE_SECONDS, Lane
 from exporter.probing.messages import TargetReached, target_of
 from exporter.probing.process import reason_to_end
@@ -195,6 +197,29 @@ def test_whoever_comes_back_knows_which_secrets_were_refused(tried, tmp_path):
     until(lambda: tried.beat() or tried.roster.lanes, "the successor")
     with attempt(tried.made[-1]) as secret:
         assert secret == "wrong"
+
+
+def test_a_target_that_is_changed_has_no_fresh_budgets(tried):
+    """Whoever reloads over and over would else take many times what is allowed."""
+    tried.join(scripted("a"))
+    tried.reached("a")
+    spent = Amounts(12.0, 2**20, 2**10)
+    now = tried.clock.paced()
+    tried.made[0]._allowance.governor.charge(None, spent, now, now)
+    tried.made[0]._allowance.boost.charge(("scripted", Operation.POINT_SELECT), Amounts(6.0), now, now)
+    for change in ({"seed": 2}, {"seed": 3, "budgets": BudgetSettings(time_share_ratio=0.5)}, {}):
+        tried.roster.leave({"a"})
+        if not change:
+            # It is away for a while: what it took counts all the same.
+            tried.beat()
+        tried.join(scripted("a", **change))
+        until(lambda: tried.beat() or tried.roster.lanes, "the successor")
+        assert tried.made[-1].load_ratio() >= 18.0 / 3600.0
+    used = tried.made[-1]._allowance.governor.used(tried.clock.paced())
+    assert used["bytes_read"] >= 2**20 / BudgetSettings().bytes_read_per_hour
+    assert tried.made[-1]._allowance.boost.seconds(tried.clock.paced()) == 6.0
+    tried.clock.advance(AN_HOUR_AND_MORE)
+    assert tried.made[-1].load_ratio() < 18.0 / 3600.0
 
 
 def attempt(lane):

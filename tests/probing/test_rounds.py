@@ -10,6 +10,7 @@ from exporter.config.schema import BudgetSettings, IntervalSettings, PairSetting
 from exporter.domain.clock import FakeClock
 from exporter.domain.errors import Reason
 from exporter.domain.model import Operation, Phase, TargetFacts
+from exporter.domain.states import ScratchLock
 from exporter.engines.fake.engine import Engine as FakeEngine
 from exporter.engines.fake.engine import Session as FakeSession
 from exporter.engines.fake.settings import Fault, Side, Standby, Target
@@ -17,6 +18,7 @@ from exporter.probing.budget import Amounts
 from exporter.probing.messages import (
     BudgetsUsed,
     CollectorDone,
+    LockSeen,
     PairChecked,
     SnapshotDone,
     StandbysRead,
@@ -542,3 +544,25 @@ def test_what_a_collector_could_not_read_is_said_without_calling_it_a_failure(sa
     (done,) = orders.of(CollectorDone)
     assert (done.reason, done.words) == (None, "; ".join(missing))
     assert orders.of(TargetFailed) == []
+
+
+def test_who_has_the_lock_is_told_when_it_changes_and_once_an_interval(said):
+    orders = said(scratch_lock_held=False, scratch_lock_holder="process 7", standbys=(Standby(name="near"),))
+    elsewhere = LockSeen("orders", ScratchLock(False, "process 7"))
+    orders.rounds.encryption_state()
+    assert orders.of(LockSeen) == [elsewhere]
+    for _ in range(20):
+        orders.clock.advance(1.0)
+        orders.rounds.heartbeat()
+    assert orders.of(LockSeen) == [elsewhere] * 3
+    orders.rounds.close()
+    orders.rounds.close()
+    assert orders.of(LockSeen) == [elsewhere] * 3 + [LockSeen("orders", None)]
+
+
+def test_where_nothing_is_written_that_is_told_once(said):
+    orders = said()
+    for _ in range(20):
+        orders.clock.advance(10.0)
+        orders.rounds.canary()
+    assert orders.of(LockSeen) == [LockSeen("orders", None)]

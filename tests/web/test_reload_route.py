@@ -38,7 +38,7 @@ def reloading(serve):
 
         def serve(self, address="127.0.0.1", security=None):
             state = AppState(
-                made, lambda: made.health, lambda: made.readiness, made.landing, lambda: made.targets, self.ask
+                made, lambda: made.health, lambda: made.readiness, made.landing, lambda: made.targets, reload=self.ask
             )
             made.server = WebServer(state, WebSettings(), bind(address, 0), security)
             made.server.start()

@@ -95,6 +95,20 @@ def _parts(v: Thresholds) -> tuple[Alert, ...]:
             board=Board.EXPORTER,
             shows=("job", "target"),
         ),
+        Alert(
+            "TDEScratchLockElsewhere",
+            Severity.WARNING,
+            "exporter",
+            "tde_exporter_scratch_lock_held == 0",
+            "{{ $labels.instance }} is not the only exporter that writes to {{ $labels.target }}",
+            "Somebody else has the lock that guards what exporters write into {{ $labels.target }}, so {{ $labels.instance }} measures "
+            "there what only reads, and no lag of standbys; nothing is damaged. Mostly the database stands in two configurations, or a "
+            "shard has two replicas: the landing page of {{ $labels.instance }} names the other one, and one of the two has to go.",
+            wait=RESTART,
+            keep=300,
+            board=Board.EXPORTER,
+            shows=(*_INSTANCE, "target"),
+        ),
     )
 
 

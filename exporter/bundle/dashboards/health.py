@@ -275,6 +275,30 @@ WORK = Row(
                 calcs=LAST,
             ),
         ),
+        Place(
+            26,
+            24,
+            6,
+            timeseries(
+                "Databases that somebody else writes to",
+                "Of how many databases each exporter has not the lock that guards what exporters write there.",
+                "Should be 0. More: a database stands in two configurations, or a shard has two replicas; the landing page of"
+                " that exporter names the other one.",
+                [
+                    Query(
+                        f"sum by (instance) (tde_exporter_scratch_lock_held{{{_DATABASES}}} == bool 0)",
+                        "{{instance}}",
+                    )
+                ],
+                "none",
+                none="nothing is written anywhere",
+                decimals=0,
+                low=0,
+                steps_of=True,
+                shown=(None, 1),
+                calcs=LAST,
+            ),
+        ),
     ),
 )
 

@@ -16,7 +16,9 @@ from exporter.domain.errors import (
     QueryFailed,
     TargetError,
 )
+from exporter.domain.states import ScratchLock
 from exporter.engines._mysql_protocol.connection import Connection
+from exporter.engines._mysql_protocol.lock import described, holding
 from exporter.engines._mysql_protocol.marker import is_heartbeat
 from exporter.engines._mysql_protocol.time_left import TimeLeft
 from exporter.engines._mysql_protocol.twins import HEARTBEAT, quoted
@@ -113,11 +115,21 @@ class Heartbeats:
         self._clock = clock or SystemClock()
         self._noting = threading.Lock()
         self._held_by: Connection | None = None
+        self._lock: tuple[Connection, ScratchLock] | None = None
+        self._holder: tuple[int, str] | None = None
         self._identity: tuple[int, str] | None = None
         self._limited: Connection | None = None
         self._sequence = self._beats_here = 0
         self._statement: str | None = None
         self._ask_again = 0.0
+
+    def lock(self, control: Connection) -> ScratchLock | None:
+        """Who has the lock, by the last beat in this session; None before the first, and when the session is lost."""
+        if not control.alive:
+            return None
+        if self._held_by is control:
+            return ScratchLock(True)
+        return self._lock[1] if self._lock is not None and self._lock[0] is control else None
 
     def beat(self, control: Connection, timeout: float) -> None:
         """Write a heartbeat and remember when.
@@ -165,12 +177,12 @@ class Heartbeats:
         name = lock_name(self.schema)
         answer = control.row("SELECT GET_LOCK(%s, 0)", (name,), timeout=step())
         if answer is None or answer[0] != 1:
-            holder = control.row("SELECT IS_USED_LOCK(%s)", (name,), timeout=step())
-            who = f" {holder[0]}" if holder is not None and holder[0] is not None else ""
             raise Blocked(
-                f"another session{who} writes the heartbeats of the schema {self.schema}; it belongs to another exporter, "
-                f"or was cut off from this one, which the server notices within minutes"
+                f"another session writes the heartbeats of the schema {self.schema} ({self._who(control, name, step)}); it "
+                "belongs to another exporter, or was cut off from this one, which the server notices within minutes"
             )
+        # Ours as long as this session lasts, whatever becomes of the table.
+        self._lock, self._holder = (control, ScratchLock(True)), None
         row = self._existing(control, step)
         identity = read_identity(control, step())
         with self._noting:
@@ -180,6 +192,17 @@ class Heartbeats:
             self._sequence, self._beats_here = row.sequence if row else 0, 0
             self._ask_again = 0.0
             self.memory.begin(self._sequence)
+
+    def _who(self, control: Connection, name: str, step: Step) -> str:
+        """Who has the lock, in words. Beats come often, so it is asked anew only when it is another session."""
+        known, self._lock, self._holder = self._holder, None, None
+        number = holding(control, name, step())
+        if number is None:
+            return "it has just ended"
+        if known is None or known[0] != number:
+            known = number, described(control, number, step)
+        self._lock, self._holder = (control, ScratchLock(False, known[1])), known
+        return known[1]
 
     def _existing(self, control: Connection, step: Step) -> Row | None:
         """The row, if the table is one that we made."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from exporter.domain.errors import Blocked, TargetError, Unsupported
+from exporter.domain.errors import Blocked, PermissionMissing, QueryFailed, TargetError, Unavailable, Unsupported
 from exporter.engines._mysql_protocol.connection import Connection
 from exporter.engines._mysql_protocol.time_left import TimeLeft
 
@@ -50,12 +50,38 @@ def schema_lock(connection: Connection, schema: str, left: TimeLeft) -> Iterator
 
 
 def _holder(connection: Connection, name: str, left: TimeLeft) -> str:
-    row = connection.row("SELECT IS_USED_LOCK(%s)", (name,), timeout=left(10.0))
-    if row is None or row[0] is None:
+    number = holding(connection, name, left(10.0))
+    if number is None:
         return "it has just ended, so try again"
-    user = None
-    with contextlib.suppress(TargetError):
-        # Another user's sessions are seen with PROCESS only.
-        sql = "SELECT user FROM information_schema.processlist WHERE id = %s"
-        user = connection.row(sql, (row[0],), timeout=left(10.0))
-    return f"its connection {row[0]}{f', of the user {user[0]},' if user else ''} holds the lock {name}"
+    return f"its {described(connection, number, lambda: left(10.0))}, holds the lock {name}"
+
+
+def holding(connection: Connection, name: str, timeout: float) -> int | None:
+    """The session that holds a lock, by its number in the server's list; None when nobody does. Raises `TargetError`."""
+    row = connection.row("SELECT IS_USED_LOCK(%s)", (name,), timeout=timeout)
+    return None if row is None or row[0] is None else int(row[0])
+
+
+def described(connection: Connection, number: int, step: Callable[[], float]) -> str:
+    """A session in words: its number, and as far as the server tells us, whose it is, and from where.
+
+    Another account's sessions are seen with PROCESS only, processes of clients only where the performance schema is on.
+    Raises nothing but what ends our own session or the time: `step` gives the seconds for the next statement.
+    """
+    words = f"connection {number}"
+    session = _told(connection, "SELECT user, host FROM information_schema.processlist WHERE id = %s", number, step)
+    if session is None:
+        return words
+    attribute = (
+        "SELECT attr_value FROM performance_schema.session_account_connect_attrs"
+        " WHERE processlist_id = %s AND attr_name = '_pid'"
+    )
+    process = _told(connection, attribute, number, step)
+    return f"{words}, of the user {session[0]} from {session[1]}{f', process {process[0]}' if process else ''}"
+
+
+def _told(connection: Connection, sql: str, number: int, step: Callable[[], float]) -> tuple[object, ...] | None:
+    try:
+        return connection.row(sql, (number,), timeout=step())
+    except (PermissionMissing, QueryFailed, Unavailable, Unsupported):
+        return None

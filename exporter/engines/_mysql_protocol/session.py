@@ -18,7 +18,7 @@ from typing import Protocol
 from exporter.config.schema import PairSettings
 from exporter.domain.errors import Cancelled, ConnectFailed, DeadlineExceeded, KeystoreFailed, TargetError, Unsupported
 from exporter.domain.model import Execution, Operation, PairFacts, Slot, TargetFacts
-from exporter.domain.states import Activity, EncryptionState, StandbyState
+from exporter.domain.states import Activity, EncryptionState, ScratchLock, StandbyState
 from exporter.engines._mysql_protocol import operations
 from exporter.engines._mysql_protocol.activity import ActivityReader
 from exporter.engines._mysql_protocol.connection import Connection, Connector
@@ -236,6 +236,10 @@ class Session:
             if not self._target.standbys:
                 return ()
             return self._standbys.states(self._controlled(deadline), deadline.left)
+
+    def scratch_lock(self) -> ScratchLock | None:
+        """Canaries only read here: what is written are heartbeats."""
+        return self._lasting.heartbeats.lock(self._control) if self._target.standbys else None
 
     def selftest(self, progress: Progress, timeout: float) -> tuple[StatementOutcome, ...]:
         raise Unsupported(

@@ -16,7 +16,7 @@ from typing import ClassVar, Self
 from exporter.config.schema import PairSettings, TargetSettings
 from exporter.domain.errors import Cancelled, DeadlineExceeded, Reason, TargetError, Unavailable, Unsupported
 from exporter.domain.model import Execution, Operation, PairFacts, Slot, TargetFacts, TwinFacts, Work
-from exporter.domain.states import Activity, EncryptionState, Keystore, LagKind, StandbyState
+from exporter.domain.states import Activity, EncryptionState, Keystore, LagKind, ScratchLock, StandbyState
 from exporter.engines.base import Prepared, Progress, Provisioned, StatementOutcome, Verdict
 from exporter.engines.fake.settings import Fault, Side, Standby, Target
 
@@ -161,6 +161,10 @@ class Session:
     def standbys(self, timeout: float) -> tuple[StandbyState, ...]:
         self._meet_faults("standbys", timeout)
         return tuple(_state(standby) for standby in self._target.standbys)
+
+    def scratch_lock(self) -> ScratchLock | None:
+        held = self._target.scratch_lock_held
+        return None if held is None else ScratchLock(held, self._target.scratch_lock_holder)
 
     def selftest(self, progress: Progress, timeout: float) -> tuple[StatementOutcome, ...]:
         self._meet_faults("selftest", timeout)

@@ -139,6 +139,10 @@ class Target(TargetSettings):
     """State of the pretended keystore."""
     activity: Activity = Activity()
     """What the whole instance does."""
+    scratch_lock_held: bool | None = None
+    """Whether this exporter has the lock that guards its writes; null: it writes nothing."""
+    scratch_lock_holder: str = ""
+    """Who else has it."""
     clock: Literal["client", "server"] = "client"
     """Whose time of a query decides."""
     faults: tuple[Fault, ...] = ()

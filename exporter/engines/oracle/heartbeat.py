@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from exporter.domain.clock import Clock, SystemClock
 from exporter.domain.errors import Blocked, PermissionMissing, QueryFailed
+from exporter.domain.states import ScratchLock
 from exporter.engines.beats import Memory, Reading, Row
 from exporter.engines.oracle.connection import Connection
 from exporter.engines.oracle.deadlines import Deadline
@@ -133,6 +134,15 @@ class Heartbeats:
         self._held_by: Connection | None = None
         self._sequence: int | None = None
         self._seen: int | None = None
+        self._others: Connection | None = None
+
+    def lock(self, control: Connection) -> ScratchLock | None:
+        """Whose the row is, by the beats in this session. It does not say who else writes it."""
+        if not control.alive:
+            return None
+        if self._held_by is control:
+            return ScratchLock(True)
+        return ScratchLock(False, "another exporter, which the row does not name") if self._others is control else None
 
     def beat(self, control: Connection, timeout: float) -> None:
         """Write a heartbeat and remember when. The first ones after a start may only look whether another exporter writes.
@@ -174,12 +184,13 @@ class Heartbeats:
         if found.age >= self.memory.fresh:
             return self._taken(control, sequence)
         if seen is not None and seen != sequence:
+            self._others = control
             raise Blocked(f"another exporter writes the heartbeats of the schema {self.schema}")
         return False
 
     def _taken(self, control: Connection, sequence: int) -> bool:
         with self._noting:
-            self._held_by, self._sequence, self._seen = control, sequence, None
+            self._held_by, self._sequence, self._seen, self._others = control, sequence, None, None
             self.memory.begin(sequence)
         return True
 

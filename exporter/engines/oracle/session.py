@@ -17,7 +17,7 @@ from typing import Protocol
 from exporter.config.schema import PairSettings
 from exporter.domain.errors import Blocked, Cancelled, ConnectFailed, DeadlineExceeded, TargetError
 from exporter.domain.model import Execution, Operation, PairFacts, Slot, TargetFacts, Work
-from exporter.domain.states import Activity, EncryptionState, StandbyState
+from exporter.domain.states import Activity, EncryptionState, ScratchLock, StandbyState
 from exporter.engines.base import Prepared, Progress, Provisioned, StatementOutcome
 from exporter.engines.oracle import heartbeat, operations
 from exporter.engines.oracle.activity import ActivityReader
@@ -56,6 +56,7 @@ class Standbys(Protocol):
     """Reads the standbys, and writes the heartbeat that they are measured by."""
 
     def beat(self, connection: Connection, timeout: float) -> None: ...
+    def lock(self, connection: Connection) -> ScratchLock | None: ...
     def states(self, connection: Connection, timeout: float) -> tuple[StandbyState, ...]: ...
     def close(self) -> None: ...
 
@@ -227,6 +228,10 @@ class Session:
             if not self._target.standbys:
                 return ()
             return self._parts.standbys.states(self._controlled(deadline), deadline.left)
+
+    def scratch_lock(self) -> ScratchLock | None:
+        """Canaries only read here, so it is the heartbeat's row that one exporter has: whose numbers stand in it."""
+        return self._parts.standbys.lock(self._control) if self._target.standbys else None
 
     def selftest(self, progress: Progress, timeout: float) -> tuple[StatementOutcome, ...]:
         with self._call(timeout, "selftest") as deadline:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from exporter.domain.clock import Clock, SystemClock
 from exporter.domain.errors import AuthenticationFailed, ConnectFailed, TargetError
-from exporter.domain.states import StandbyState
+from exporter.domain.states import ScratchLock, StandbyState
 from exporter.engines.oracle.connection import Connection, Connector
 from exporter.engines.oracle.dataguard import Answer, AtPrimary, Destination, ask, ask_primary, state_of
 from exporter.engines.oracle.deadlines import Deadline
@@ -139,6 +139,10 @@ class Standbys:
     def beat(self, connection: Connection, timeout: float) -> None:
         """Write a heartbeat; see `Heartbeats.beat`."""
         self._heartbeats.beat(connection, timeout)
+
+    def lock(self, connection: Connection) -> ScratchLock | None:
+        """Who writes the heartbeats; see `Heartbeats.lock`."""
+        return self._heartbeats.lock(connection)
 
     def states(self, connection: Connection, timeout: float) -> tuple[StandbyState, ...]:
         """One state for each standby, in the order of the configuration.

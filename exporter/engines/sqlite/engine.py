@@ -15,13 +15,13 @@ import apsw
 from exporter.config.schema import PairSettings, TargetSettings
 from exporter.domain.errors import Cancelled, ConnectFailed, DeadlineExceeded, TargetError, Unavailable, Unsupported
 from exporter.domain.model import Execution, Operation, PairFacts, Phase, Slot, TargetFacts
-from exporter.domain.states import Activity, EncryptionState, Keystore, KeystoreState, StandbyState
+from exporter.domain.states import Activity, EncryptionState, Keystore, KeystoreState, ScratchLock, StandbyState
 from exporter.engines.base import Prepared, Progress, Provisioned, StatementOutcome
 from exporter.engines.deadline import Guard
 from exporter.engines.sqlite.failures import translated
 from exporter.engines.sqlite.files import ENGINE_VERSION, Connections, Identity, identity
 from exporter.engines.sqlite.key import KeyFile
-from exporter.engines.sqlite.lock import ScratchLock
+from exporter.engines.sqlite.lock import LockFile
 from exporter.engines.sqlite.memory import keep_freed_memory
 from exporter.engines.sqlite.operations import OPERATIONS, WRITING
 from exporter.engines.sqlite.phonebook import PAGE_SIZE
@@ -49,7 +49,7 @@ class Session:
         self._guard = Guard(self._connections.interrupt)
         self._turn = threading.Lock()
         self._closing = threading.Event()
-        self._lock = ScratchLock(directory / "lock", self._closing)
+        self._lock = LockFile(directory / "lock", self._closing)
         self._twins: dict[_TwinKey, OpenTwin | TargetError] = {}
         self._verified: dict[_TwinKey, Identity | None] = {}
         self._standbys = Standbys(directory, target.standbys, self._connections, self._keys, target.cipher)
@@ -169,6 +169,9 @@ class Session:
     def standbys(self, timeout: float) -> tuple[StandbyState, ...]:
         with self._call(timeout, "standbys"):
             return self._standbys.states()
+
+    def scratch_lock(self) -> ScratchLock | None:
+        return self._lock.state()
 
     def selftest(self, progress: Progress, timeout: float) -> tuple[StatementOutcome, ...]:
         raise Unsupported("the embedded database belongs to the exporter: there are no grants and no releases to try")

@@ -2,7 +2,7 @@
 
 An advisory lock of the kernel on a file beside the twins. The kernel frees it when its holder dies,
 however it dies, so it is never stale. The file itself stays; it holds the number of the process that
-took the lock last.
+took the lock last, and the name of its host: containers that share a directory count their processes anew.
 """
 
 from __future__ import annotations
@@ -10,21 +10,31 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import socket
 import threading
 import time
 from pathlib import Path
 
 from exporter.domain.errors import Blocked, Cancelled
+from exporter.domain.states import ScratchLock
 
 _POLL_SECONDS = 0.05
+_LONGEST_HOLDER = 300
 
 
-class ScratchLock:
+class LockFile:
     """Taken by `acquire`, kept until `release`; `stop` ends a wait early."""
 
     def __init__(self, path: Path, stop: threading.Event) -> None:
         self._path, self._stop = path, stop
         self._file: int | None = None
+        self._holder = ""
+
+    def state(self) -> ScratchLock | None:
+        """Who has it as of the last `acquire`; None before the first, and after `release`."""
+        if self._file is not None:
+            return ScratchLock(True)
+        return ScratchLock(False, self._holder) if self._holder else None
 
     def acquire(self, patience: float) -> None:
         """Take the lock unless this session has it; wait for at most `patience` seconds.
@@ -40,11 +50,11 @@ class ScratchLock:
         try:
             self._wait(file, time.monotonic() + patience)
             os.ftruncate(file, 0)
-            os.pwrite(file, b"%d\n" % os.getpid(), 0)
+            os.pwrite(file, f"{os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         except BaseException:
             os.close(file)
             raise
-        self._file = file
+        self._file, self._holder = file, ""
 
     def _is_ours(self, file: int) -> bool:
         try:
@@ -59,15 +69,17 @@ class ScratchLock:
                 return
             except BlockingIOError:
                 if time.monotonic() >= deadline:
-                    holder = os.pread(file, 32, 0).decode("ascii", "replace").strip() or "unknown"
+                    found = os.pread(file, _LONGEST_HOLDER, 0).decode("utf-8", "replace").strip()
+                    self._holder = f"process {found or 'unknown'}"
                     raise Blocked(
-                        f"another exporter (process {holder}) holds {self._path}; stop one of the two"
+                        f"another exporter ({self._holder}) holds {self._path}; stop one of the two"
                     ) from None
             if self._stop.wait(_POLL_SECONDS):
                 raise Cancelled("stopped while waiting for the scratch lock")
 
     def release(self) -> None:
         """Give the lock back; nothing happens when it is not held."""
+        self._holder = ""
         if self._file is not None:
             with contextlib.suppress(OSError):
                 os.close(self._file)

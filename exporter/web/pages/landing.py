@@ -59,7 +59,8 @@ class KeystoreRow:
 class TargetRow:
     """A target now. `up` None is unknown, `words` its facts or the failure, without `keystores` they are unknown.
 
-    `notes` holds what a collector that worked could not read, as (collector, words).
+    `notes` holds what a collector that worked could not read, as (collector, words). `lock` is who else has the lock that
+    guards what exporters write there; empty: nobody.
     """
 
     name: str
@@ -69,6 +70,7 @@ class TargetRow:
     keystores: tuple[KeystoreRow, ...] = ()
     pairs: tuple[PairRow, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
+    lock: str = ""
 
 
 class Note(NamedTuple):
@@ -294,15 +296,20 @@ def _target_row(target: TargetRow) -> str:
         cell("Twins", f"<span>{''.join(_pair(pair) for pair in target.pairs) or UNKNOWN}</span>"),
         cell("Facts", f'<span class="words soft">{escape(target.words) or UNKNOWN}</span>'),
     ]
-    return f"<tr>{''.join(cells)}</tr>{_notes(target.notes)}"
+    return f"<tr>{''.join(cells)}</tr>{_notes(target)}"
 
 
-def _notes(notes: tuple[tuple[str, str], ...]) -> str:
+def _notes(target: TargetRow) -> str:
     """A row of its own: what is missing, and what would help, are whole sentences."""
     said = "".join(
         f"<li><b>{escape(collector.replace('_', ' '))}</b> cannot read everything: {escape(words)}</li>"
-        for collector, words in notes
+        for collector, words in target.notes
     )
+    if target.lock:
+        said += (
+            f"<li><b>scratch lock</b> held by somebody else: {escape(target.lock)}. This exporter writes nothing there, and "
+            "measures what only reads.</li>"
+        )
     return f'<tr class="notes"><td colspan="6"><ul>{said}</ul></td></tr>' if said else ""
 
 

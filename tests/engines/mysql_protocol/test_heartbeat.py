@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
 
 from exporter.domain.clock import FakeClock
 from exporter.domain.errors import Blocked, ConnectFailed, LockTimeout, PermissionMissing, QueryFailed, Unavailable
+from exporter.domain.states import ScratchLock
 from exporter.engines._mysql_protocol.heartbeat import SHARE, Heartbeats, lock_name, read_clock, read_identity, read_row
 from exporter.engines._mysql_protocol.twins import create_heartbeat
 from exporter.engines.beats import Position, Primary
@@ -103,13 +105,74 @@ def test_a_second_exporter_is_told_who_writes(place, heartbeats):
     first, second = place.connected(), place.connected()
     heartbeats.beat(first, PATIENCE)
     late = Heartbeats(place.schema)
-    with pytest.raises(Blocked, match=f"session {first.id} writes the heartbeats of the schema {place.schema}"):
+    assert late.lock(second) is None
+    with pytest.raises(Blocked, match=f"writes the heartbeats of the schema {place.schema} .connection {first.id}, "):
         late.beat(second, PATIENCE)
     assert place.row["seq"] == 1
     first.close()
     until(lambda: not locked(place), "the lock to be free")
     late.beat(second, PATIENCE)
     assert place.row["seq"] == 2
+    assert late.lock(second) == ScratchLock(True)
+
+
+def test_who_has_the_lock_is_known_by_user_place_and_process_as_far_as_the_server_tells(place, heartbeats):
+    first, second = place.connected(), place.connected()
+    assert heartbeats.lock(first) is None
+    heartbeats.beat(first, PATIENCE)
+    assert heartbeats.lock(first) == ScratchLock(True)
+    late = Heartbeats(place.schema)
+    with pytest.raises(Blocked):
+        late.beat(second, PATIENCE)
+    # MariaDB has the performance schema switched off by default.
+    told = place.server.value("SELECT @@performance_schema")
+    process = f", process {os.getpid()}" if told else ""
+    words = f"connection {first.id}, of the user beater from localhost{process}"
+    assert late.lock(second) == ScratchLock(False, words)
+    place.server.query(f"KILL {first.id}")
+    until(lambda: not locked(place), "the lock to be free")
+    with pytest.raises(ConnectFailed):
+        heartbeats.beat(first, PATIENCE)
+    assert heartbeats.lock(first) is None
+    late.beat(second, PATIENCE)
+    assert late.lock(second) == ScratchLock(True)
+
+
+def test_of_another_account_only_the_number_of_the_session_is_known_without_the_grant(place, heartbeats):
+    place.server.query("REVOKE PROCESS ON *.* FROM beater@'%'")
+    stranger = place.server.connect()
+    try:
+        with stranger.cursor() as cursor:
+            cursor.execute("SELECT GET_LOCK(%s, 0)", (lock_name(place.schema),))
+        control = place.connected()
+        with pytest.raises(Blocked):
+            heartbeats.beat(control, PATIENCE)
+        number = place.server.value("SELECT IS_USED_LOCK(%s)", lock_name(place.schema))
+        assert heartbeats.lock(control) == ScratchLock(False, f"connection {number}")
+    finally:
+        stranger.close()
+
+
+def test_who_has_the_lock_is_asked_once_and_not_with_each_beat(place, heartbeats):
+    heartbeats.beat(place.connected(), PATIENCE)
+    late, second = Heartbeats(place.schema), place.connected()
+    for _ in range(3):
+        with pytest.raises(Blocked):
+            late.beat(second, PATIENCE)
+    before = questions(second)
+    for _ in range(10):
+        with pytest.raises(Blocked):
+            late.beat(second, PATIENCE)
+    assert questions(second) - before == 2 * 10 + 1
+
+
+def test_the_lock_is_ours_although_there_is_no_table(place, heartbeats):
+    """Then nobody else could write either; who says that nobody had it would send people looking for somebody."""
+    place.server.query(f"DROP TABLE `{place.schema}`.heartbeat")
+    control = place.connected()
+    with pytest.raises(QueryFailed):
+        heartbeats.beat(control, PATIENCE)
+    assert heartbeats.lock(control) == ScratchLock(True)
 
 
 def test_two_schemas_of_a_server_do_not_block_each_other(place, heartbeats):

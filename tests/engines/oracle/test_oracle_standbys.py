@@ -8,7 +8,7 @@ import datetime
 import pytest
 
 from exporter.domain.errors import Blocked, ConnectFailed, TargetError, Unavailable
-from exporter.domain.states import LagKind
+from exporter.domain.states import LagKind, ScratchLock
 from exporter.engines import registry
 from exporter.engines.oracle import dataguard, key_match, lag
 from exporter.engines.oracle.standbys import FREE_FAILURES
@@ -163,12 +163,18 @@ def test_a_second_exporter_notices_the_first(pair):
     other = registry.make(pair.target).open(10.0)
     try:
         other.heartbeat(5.0)  # looks, for the row was written a moment ago
+        assert other.scratch_lock() is None
         before = heartbeats_of(pair.primary)[0].seq
         pair.beat()
         with pytest.raises(Blocked, match="another exporter"):
             other.heartbeat(5.0)
         pair.beat()
         assert heartbeats_of(pair.primary)[0].seq == before + 2
+        assert pair.session.scratch_lock() == ScratchLock(True)
+        told = other.scratch_lock()
+        assert told is not None
+        assert not told.held
+        assert "another exporter" in told.holder
     finally:
         other.close()
 
@@ -191,6 +197,16 @@ def test_a_heartbeat_nobody_writes_any_more_is_taken_over(pair):
     try:
         other.heartbeat(5.0)
         assert row.seq == 501
+        assert other.scratch_lock() == ScratchLock(True)
+        # Whoever was away so long looks first, and then finds that somebody else writes.
+        pair.session.heartbeat(5.0)
+        assert pair.session.scratch_lock() is None
+        other.heartbeat(5.0)
+        with pytest.raises(Blocked):
+            pair.session.heartbeat(5.0)
+        told = pair.session.scratch_lock()
+        assert told is not None
+        assert not told.held
     finally:
         other.close()
 

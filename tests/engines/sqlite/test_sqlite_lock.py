@@ -1,6 +1,7 @@
 """Two exporters on the same twins: the second one says who the first is, and a dead one holds nothing."""
 
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -9,7 +10,8 @@ import pytest
 
 from exporter.domain.errors import Blocked, Cancelled
 from exporter.domain.model import Operation, Slot
-from exporter.engines.sqlite.lock import ScratchLock
+from exporter.domain.states import ScratchLock
+from exporter.engines.sqlite.lock import LockFile
 from tests.stopwatch import Stopwatch
 
 HOLD = """
@@ -49,6 +51,23 @@ def test_the_second_process_names_the_first_and_a_killed_one_holds_nothing(place
     assert session.run(place.pair, Slot.A, Operation.INSERT_BATCH, 1, 5.0).answer[0] == 500
 
 
+def test_a_session_knows_who_has_the_lock_once_it_wanted_it(place):
+    first, second = place.built(), place.open()
+    first.close()
+    second.run(place.pair, Slot.A, Operation.FULL_SCAN_COLD, 1, 5.0)
+    assert second.scratch_lock() is None
+    third = place.open()
+    third.run(place.pair, Slot.A, Operation.INSERT_BATCH, 1, 5.0)
+    assert third.scratch_lock() == ScratchLock(True)
+    with pytest.raises(Blocked):
+        second.run(place.pair, Slot.A, Operation.INSERT_BATCH, 1, 5.0)
+    assert second.scratch_lock() == ScratchLock(False, f"process {os.getpid()} on {socket.gethostname()}")
+    third.close()
+    assert third.scratch_lock() is None
+    second.run(place.pair, Slot.A, Operation.INSERT_BATCH, 1, 5.0)
+    assert second.scratch_lock() == ScratchLock(True)
+
+
 def test_a_closed_session_holds_nothing(place):
     first, second = place.built(), place.open()
     with pytest.raises(Blocked, match=f"process {os.getpid()}"):
@@ -59,8 +78,8 @@ def test_a_closed_session_holds_nothing(place):
 
 
 def test_waiting_takes_over_from_a_predecessor_that_ends(tmp_path):
-    first = ScratchLock(tmp_path / "lock", threading.Event())
-    second = ScratchLock(tmp_path / "lock", threading.Event())
+    first = LockFile(tmp_path / "lock", threading.Event())
+    second = LockFile(tmp_path / "lock", threading.Event())
     first.acquire(0.0)
     threading.Timer(0.1, first.release).start()
     second.acquire(10.0)
@@ -72,7 +91,7 @@ def test_waiting_takes_over_from_a_predecessor_that_ends(tmp_path):
 
 def test_waiting_ends_when_the_session_is_closed(tmp_path):
     stop = threading.Event()
-    first, second = ScratchLock(tmp_path / "lock", threading.Event()), ScratchLock(tmp_path / "lock", stop)
+    first, second = LockFile(tmp_path / "lock", threading.Event()), LockFile(tmp_path / "lock", stop)
     first.acquire(0.0)
     threading.Timer(0.1, stop.set).start()
     watch = Stopwatch()
@@ -84,12 +103,12 @@ def test_waiting_ends_when_the_session_is_closed(tmp_path):
 
 
 def test_taking_it_twice_is_taking_it_once(tmp_path):
-    lock = ScratchLock(tmp_path / "lock", threading.Event())
+    lock = LockFile(tmp_path / "lock", threading.Event())
     lock.acquire(0.0)
     lock.acquire(0.0)
     lock.release()
     lock.release()
-    other = ScratchLock(tmp_path / "lock", threading.Event())
+    other = LockFile(tmp_path / "lock", threading.Event())
     other.acquire(0.0)
     other.release()
 
@@ -97,7 +116,7 @@ def test_taking_it_twice_is_taking_it_once(tmp_path):
 def test_a_lock_whose_directory_was_removed_is_taken_anew(tmp_path):
     """What is held by a removed file keeps nobody away: a second process would make a new one and lock that."""
     path = tmp_path / "lock"
-    lock, other = ScratchLock(path, threading.Event()), ScratchLock(path, threading.Event())
+    lock, other = LockFile(path, threading.Event()), LockFile(path, threading.Event())
     lock.acquire(1.0)
     path.unlink()
     lock.acquire(1.0)

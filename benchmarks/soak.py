@@ -3,7 +3,7 @@
 Two parts. In the first, one process holds everything that a daemon consists of but its threads, and its clock goes at a
 minute a run, so that the windows of a week are full when measuring begins: whatever still grows then is lost. In the
 second, a daemon as operators run it probes many scripted targets and a MariaDB whose sessions are ended all the time.
-Ten minutes pass in each of its seconds, so that the windows of a week are full after twenty minutes as well; memory, threads,
+Twenty minutes pass in each of its seconds, so that the windows of a week are full after ten minutes as well; memory, threads,
 files, and sessions on the server must not grow from then on.
 
     python -m benchmarks.soak [--runs 10000] [--targets 50]
@@ -46,7 +46,7 @@ from tests.watched import POOL_MB, Watched
 WEEK = 7 * 24 * 60 + 60
 """Minutes after which nothing older is remembered."""
 SAMPLES = 5
-FACTOR = 600.0
+FACTOR = 1200.0
 """Seconds that pass in one second of the daemon, so that the windows of a day are full within minutes."""
 FULL = 1.05 * 7 * 86400.0 / FACTOR
 """Real seconds after which the windows of a week are full as well."""

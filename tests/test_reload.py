@@ -22,9 +22,8 @@ from exporter.domain.model import Operation, SeriesKey, Snapshot
 from exporter.engines.fake.settings import Target
 from exporter.exposition.families import families
 from exporter.exposition.ledger import Ledger
-from exporter.history.records import State, StateKey
+from exporter.history.records import VERDICT, State, StateKey
 from exporter.probing.messages import PairChecked, SnapshotDone, TargetReached, TickDone
-from exporter.verdicts import SERIES
 from tests.exposition.stages import FACTS, Stage, pair_facts
 from tests.servers.room import free_port
 
@@ -166,16 +165,16 @@ def test_of_a_removed_target_nothing_is_remembered_but_what_was_measured(daemon:
     daemon.measure("b", 3)
     daemon.app._save_blocks()
     daemon.app.verdicts.close()
-    place = StateKey(SERIES, "b", PAIR, POINT.value)
-    assert place in daemon.app.history.records.states(SERIES)
+    place = StateKey(VERDICT, "b", PAIR, POINT.value)
+    assert place in daemon.app.history.records.states(VERDICT)
     daemon.app.history.records.record(states={place: State(1, b"{}")})
     daemon.reload(target("a"))
 
-    assert place not in daemon.app.history.records.states(SERIES)
+    assert place not in daemon.app.history.records.states(VERDICT)
     assert [key.target for key, _ in daemon.app.history.load_blocks(0.0)] == ["b"]
     daemon.reload(target("a"), target("b"))
     daemon.app.verdicts.close()
-    assert place in daemon.app.history.records.states(SERIES)
+    assert place in daemon.app.history.records.states(VERDICT)
 
 
 def test_common_settings_apply(daemon: Daemon) -> None:

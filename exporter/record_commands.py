@@ -58,7 +58,7 @@ def add_to(add: Callable[[str, Command, str], argparse.ArgumentParser], common: 
         common,
         "import",
         transfer_commands.import_history,
-        "take in what another exporter wrote with `history export --format transfer`; this one must not run meanwhile",
+        "take in what another exporter wrote with `history export --format transfer`; this one must not run meanwhile, or use --at-restart",
     )
     sub.add_argument(
         "files", nargs="+", metavar="FILE", help="what to import, one after the other; - is standard input"

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +18,7 @@ from exporter.console import Progress
 from exporter.domain.clock import SystemClock
 from exporter.domain.errors import ConfigError, HistoryError
 from exporter.domain.sharding import Shard, parse_shard
+from exporter.history import inbox
 from exporter.history.departure import Departure
 from exporter.history.intake import Intake, Taken
 from exporter.history.transfer import KINDS, Header, Row, packed
@@ -55,6 +56,18 @@ def add_to_export(sub: argparse.ArgumentParser) -> None:
         help="only of those targets that this shard watches, as 3/4 for the fourth of four",
     )
     which.add_argument("--output", metavar="FILE", help="write this file (default: standard output)")
+
+
+def add_to_import(sub: argparse.ArgumentParser) -> None:
+    """The options of `history import`."""
+    sub.add_argument(
+        "files", nargs="+", metavar="FILE", help="what to import, one after the other; - is standard input"
+    )
+    sub.add_argument(
+        "--at-restart",
+        action="store_true",
+        help="check the files, and leave them to the next start of the exporter; it may be running",
+    )
 
 
 def refuse_for_people(arguments: argparse.Namespace) -> None:
@@ -102,18 +115,19 @@ def import_history(arguments: argparse.Namespace) -> int:
     settings = choice.settings(arguments)
     if arguments.files.count(STDIN) > 1:
         raise ConfigError("standard input is named twice", remedy="Name it once")
-    with closing(Intake(settings.history_path, settings.history.retention, SystemClock())) as intake:
+    path, clock = settings.history_path, SystemClock()
+    if arguments.at_restart:
         for file in arguments.files:
-            _import(intake, file)
+            with _source(file) as source:
+                header = inbox.leave(path, source.name, source.pieces("checking"), clock)
+            print(f"{source.name}: {_targets(header.targets)}, waits for the next start of the exporter", flush=True)
+        return 0
+    with closing(Intake(path, settings.history.retention, clock)) as intake:
+        for file in arguments.files:
+            with _source(file) as source:
+                taken = intake.take(source.name, source.pieces("importing"))
+            print(told(source.name, taken), flush=True)
     return 0
-
-
-def _import(intake: Intake, file: str) -> None:
-    name, progress = "standard input" if file == STDIN else file, _Late()
-    with _source(file) as (stream, size):
-        taken = intake.take(name, _pieces(stream, size, lambda share: progress(f"importing {name}", share)))
-    progress.done()
-    print(told(name, taken), flush=True)
 
 
 def told(name: str, taken: Taken) -> str:
@@ -210,25 +224,35 @@ def _destination(output: str | None) -> Iterator[BinaryIO]:
         raise
 
 
+class _Source:
+    """Something to import, and how large it is where that is known."""
+
+    def __init__(self, name: str, stream: BinaryIO, size: int) -> None:
+        self.name, self._stream, self._size = name, stream, size
+
+    def pieces(self, doing: str) -> Iterator[bytes]:
+        """All of it, with progress where it lasts."""
+        read, progress = 0, _Late()
+        try:
+            while piece := self._stream.read(_PIECE):
+                read += len(piece)
+                progress(f"{doing} {self.name}", read / self._size if self._size else 0.0)
+                yield piece
+        finally:
+            progress.done()
+
+
 @contextmanager
-def _source(file: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """A file, or standard input, and how large it is where that is known."""
+def _source(file: str) -> Iterator[_Source]:
+    """A file, or standard input. Raises ConfigError when it cannot be opened."""
     if file == STDIN:
         if sys.stdin is None or sys.stdin.isatty():
             raise ConfigError("standard input is a terminal", remedy="Name a file, or redirect one")
-        yield sys.stdin.buffer, None
+        yield _Source("standard input", sys.stdin.buffer, 0)
         return
     try:
-        opened = Path(file).open("rb")
+        opened = os.fdopen(os.open(file, os.O_RDONLY | os.O_CLOEXEC), "rb")
     except OSError as error:
         raise ConfigError(f"{file}: it cannot be read ({error.strerror})", remedy="Name another file") from None
     with opened as stream:
-        yield stream, os.fstat(stream.fileno()).st_size or None
-
-
-def _pieces(stream: BinaryIO, size: int | None, heard: Callable[[float], None]) -> Iterator[bytes]:
-    read = 0
-    while piece := stream.read1(_PIECE) if hasattr(stream, "read1") else stream.read(_PIECE):
-        read += len(piece)
-        heard(read / size if size else 0.0)
-        yield piece
+        yield _Source(file, stream, os.fstat(stream.fileno()).st_size)

@@ -16,10 +16,10 @@ from exporter.domain.clock import Clock
 from exporter.history import rows
 from exporter.history.access import Access
 from exporter.history.file import open_file
+from exporter.history.order import place
 from exporter.history.records import BROUGHT, EVENT_WATCH, LEFT, OPEN_EPOCH, VERDICT, WANDERING
 from exporter.history.soundness import check, name, series_baseline
 from exporter.history.transfer import LONGEST_LINE, Row
-from exporter.overhead.stretches import hour_of
 
 Heard = Callable[[int, int], None]
 """Of how many rows, of how many, something was said."""
@@ -142,14 +142,6 @@ def _series(connection: sqlite3.Connection, key: tuple[str, str, str], number: i
             (Row("blocks", (*key, *row)) for row in blocks),
             key=place,
         )
-
-
-def place(row: Row) -> tuple[Any, ...]:
-    """Of a row of `hours` or `blocks`, where it stands among those of its series."""
-    start = row.values[3]
-    if row.kind == "hours":
-        return hour_of(start), 0, start, row.values[6]
-    return hour_of(start), 1, start, ""
 
 
 def _states(connection: sqlite3.Connection, target: str) -> Iterator[Row]:

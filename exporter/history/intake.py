@@ -6,17 +6,16 @@ measured long ago. So what is there already is not overwritten by less:
 * Of two blocks of the same five minutes the one with more samples stays. Where one side has an hour joined already, the
   hours are compared whole; otherwise the same minutes would be counted twice.
 * Events and baselines are added, the newer snapshot stays, and of an epoch the later look.
-* States are taken for a target as a whole, for they belong together: see `_Watched`.
+* States are taken for a target as a whole, for they belong together: see `Watched`.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import pwd
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
@@ -26,26 +25,21 @@ from exporter.domain.clock import Clock
 from exporter.domain.errors import HistoryError
 from exporter.history.access import Access
 from exporter.history.claim import Claim
-from exporter.history.departure import place
 from exporter.history.file import PARTS, open_file
+from exporter.history.order import checked
 from exporter.history.records import BROUGHT, LEFT
-from exporter.history.soundness import check
 from exporter.history.store import FUTURE_SECONDS
 from exporter.history.transfer import KINDS, Header, Reading, Row
+from exporter.history.watched import Watched
 from exporter.overhead.stretches import BLOCK, HOUR, hour_of
 
-DAY = 86400.0
 ROOM = 64 * 2**20
 """Bytes that stay free on the disk, whatever a file holds."""
-_MOST_IN_AN_HOUR = 1000
-"""Rows of one series: twelve blocks, or an hour for each epoch."""
-_MOST_STATES_BYTES = 64 * 2**20
-"""Of one target. Those of a thousand series are a tenth of that."""
-_LOOK_EVERY = 500
-_REMEMBERED, _MOST_REMEMBERED = DAY + 2 * HOUR, 5000
 
 _BLOCK, _HOUR = (("start", *KINDS[kind][4:]) for kind in ("blocks", "hours"))
 _MEASURED = "encrypted_samples + plain_samples"
+
+_REMEDY = "Stop it, import, and start it again; or leave the file to its next start: --at-restart"
 
 Tally = dict[str, Counter[str]]
 """How many rows of each kind are `new`, `replaced` what was there, were there (`same`), gave way to what was there
@@ -69,9 +63,9 @@ class Intake:
     a daemon runs, and when the history belongs to another user, whose daemon could not use it any more."""
 
     def __init__(self, path: Path, retention: float, clock: Clock) -> None:
-        _refuse_strangers(path)
+        refuse_strangers(path)
         self._path, self._retention, self._clock = path, retention, clock
-        self._claim = Claim(path, "Stop it, import, and start it again")
+        self._claim = Claim(path, _REMEDY)
         self._begun = not path.exists()
         self._used = False
         try:
@@ -87,7 +81,7 @@ class Intake:
         with self._access.transaction() as connection:
             reading = Reading(name, pieces)
             span = (now - self._retention, now + FUTURE_SECONDS)
-            found = _checked(reading, self._room)
+            found = checked(reading, self._room)
             for target, part in groupby(found, key=lambda row: row.target):
                 _Target(connection, target, span, tally).take(part)
         self._used = True
@@ -115,8 +109,9 @@ class Intake:
                 )
 
 
-def _refuse_strangers(path: Path) -> None:
-    """Whoever is root can write anywhere, and what he makes is his: the daemon could not open it."""
+def refuse_strangers(path: Path) -> None:
+    """Raise HistoryError where the history belongs to another user, whose exporter could not use it any more. Whoever is root
+    can write anywhere, and what he makes is his."""
     user = os.geteuid()
     held = path if path.exists() else path.parent
     with suppress(FileNotFoundError):
@@ -135,62 +130,13 @@ def _called(user: int) -> str:
         return f"#{user}"
 
 
-def _checked(reading: Reading, room: Callable[[], None]) -> Iterator[Row]:
-    """The rows, each sound and in its place. Raises HistoryError."""
-    order = {target: number for number, target in enumerate(reading.header.targets)}
-    before: tuple[Any, ...] = ()
-    group, together = before, 0
-    for number, row in enumerate(reading.rows()):
-        if number % _LOOK_EVERY == 0:
-            room()
-        try:
-            check(row)
-            if row.target not in order:
-                raise ValueError("its target is not one of those that the first line names")
-            here = (order[row.target], _ORDER[row.kind], *_within(row, number))
-            if here <= before:
-                raise ValueError("a row is there twice, or not in its place")
-            same, size, most = _together(row, here)
-            group, together = same, size + (together if group == same else 0)
-            if together > most:
-                raise ValueError("too much belongs to one hour, or to one target")
-            before = here
-        except ValueError as error:
-            raise reading.refusal(str(error)) from None
-        yield row
-
-
-_ORDER = {kind: number for number, kind in enumerate(KINDS)} | {"blocks": 0}
-
-
-def _within(row: Row, number: int) -> tuple[Any, ...]:
-    """Where a row stands among those of its target and kind."""
-    match row.kind:
-        case "hours" | "blocks":
-            return (*row.values[1:3], *place(row))
-        case "snapshots":
-            return ()
-        case "baselines":
-            # All pairs of a target are frozen at once.
-            return (row.values[2], number)
-        case _:
-            return tuple(map(str, row.values[1:4]))
-
-
-def _together(row: Row, here: tuple[Any, ...]) -> tuple[tuple[Any, ...], int, int]:
-    """What a row is held in memory with, how much it adds to that, and how much may be held."""
-    if row.kind == "states":
-        return here[:2], len(row.values[-1]) + 100, _MOST_STATES_BYTES
-    return here[:5], 1, _MOST_IN_AN_HOUR
-
-
 class _Target:
     """Takes the rows of one target, in their order."""
 
     def __init__(self, connection: sqlite3.Connection, target: str, span: tuple[float, float], tally: Tally) -> None:
         self._connection, self._target, self._span, self._tally = connection, target, span, tally
         # Before anything is merged, and it cannot be told any more who measured what.
-        self._ours, self._theirs = _Watched.here(connection, target), _Watched()
+        self._ours, self._theirs = Watched.here(connection, target), Watched()
 
     def take(self, found: Iterable[Row]) -> None:
         for kind, part in groupby(found, key=lambda row: "series" if row.kind in ("hours", "blocks") else row.kind):
@@ -219,11 +165,11 @@ class _Target:
             self._number = self._series_number(key)
             for hour, together in groupby(part, key=lambda row: hour_of(row.values[3])):
                 held = list(together)
-                for row in held:
-                    self._theirs.add(row.values[3], HOUR if row.kind == "hours" else BLOCK, _samples(row))
                 if not self._span[0] <= hour <= self._span[1]:
                     self._count(held, "outside")
                     continue
+                for row in held:
+                    self._theirs.add(row.values[3], HOUR if row.kind == "hours" else BLOCK, _samples(row))
                 self._hour(key, hour, held)
 
     def _hour(self, key: tuple[Any, ...], hour: float, held: list[Row]) -> None:
@@ -363,55 +309,6 @@ class _Target:
     def _one(self, query: str, *values: Any) -> tuple[Any, ...] | None:
         found: tuple[Any, ...] | None = self._connection.execute(query, values).fetchone()
         return found
-
-
-class _Watched:
-    """How much somebody measured of a target, and until when: whose states of it are taken.
-
-    A state is what was concluded from everything up to its last moment: evidence, a latched breach, what a ratio wanders
-    by. Of two that of the exporter counts which went on for longer, by more than an hour, for in an hour it can have seen
-    a breach end: a breach that is over by now must not come back with an old state. Within the hour that one counts which
-    measured at least twice as much of the day before: who only began has concluded nothing yet, and a breach that lasts
-    must not be lost to it. Else the younger one does, and of equals the one that is here.
-    """
-
-    def __init__(self) -> None:
-        self._newest = -math.inf
-        self._samples: Counter[float] = Counter()
-
-    @classmethod
-    def here(cls, connection: sqlite3.Connection, target: str) -> _Watched:
-        """What is in this history, without what was joined to hours long ago."""
-        found = cls()
-        for table, length in (("hours", HOUR), ("blocks", BLOCK)):
-            of = f"FROM {table} JOIN series ON series.id = {table}.series WHERE target = ?"
-            ((newest,),) = connection.execute(f"SELECT max(start) {of}", (target,))
-            if newest is not None:
-                query = f"SELECT start, sum({_MEASURED}) {of} AND start >= ? GROUP BY start"
-                for start, samples in connection.execute(query, (target, newest - _REMEMBERED)):
-                    found.add(start, length, samples)
-        return found
-
-    def add(self, start: float, length: float, samples: int) -> None:
-        """Something that was measured; in any order."""
-        self._newest = max(self._newest, start + length)
-        self._samples[start] += samples
-        if len(self._samples) > _MOST_REMEMBERED:
-            limit = self._newest - _REMEMBERED
-            self._samples = Counter({at: number for at, number in self._samples.items() if at >= limit})
-
-    def outweighs(self, other: _Watched) -> bool:
-        """Whether its states count, and not those of the other."""
-        if abs(self._newest - other._newest) > HOUR:
-            return self._newest > other._newest
-        until = min(self._newest, other._newest)
-        mine, theirs = (
-            sum(number for start, number in one._samples.items() if until - DAY <= start < until)
-            for one in (self, other)
-        )
-        if mine >= 2 * theirs or theirs >= 2 * mine:
-            return mine > theirs
-        return self._newest > other._newest
 
 
 def _samples(row: Row) -> int:

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from exporter.domain.clock import Clock
 from exporter.domain.errors import HistoryError
-from exporter.history.intake import Intake, refuse_strangers
+from exporter.history.intake import Intake, ensure_room, refuse_strangers
 from exporter.history.order import checked
 from exporter.history.transfer import Header, Reading
 
@@ -39,7 +39,7 @@ def leave(path: Path, name: str, pieces: Iterable[bytes], clock: Clock) -> Heade
         try:
             with os.fdopen(file, "wb") as stream:
                 reading = Reading(name, _copied(pieces, stream))
-                for _ in checked(reading):
+                for _ in checked(reading, lambda: ensure_room(path)):
                     pass
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -58,11 +58,11 @@ def take_waiting(path: Path, retention: float, clock: Clock, stop: threading.Eve
     """Take in what waits, before the history is opened for anything else; what cannot be taken is told in the log, renamed,
     and stops nobody. Raises HistoryError when the history itself cannot be had."""
     folder = path.with_name(FOLDER)
-    _refuse_cut_off(folder)
-    waiting = sorted(folder.glob(f"[!.]*{WAITS}"))
-    if not waiting:
+    waiting, cut_off = (sorted(folder.glob(f"[!.]*{end}")) for end in (WAITS, TAKING))
+    if not waiting and not cut_off:
         return
     with closing(Intake(path, retention, clock)) as intake:
+        _refuse_cut_off(cut_off)
         for file in waiting:
             if not stop.is_set():
                 _take(intake, file, stop)
@@ -92,12 +92,12 @@ def _take(intake: Intake, file: Path, stop: threading.Event) -> None:
     )
 
 
-def _refuse_cut_off(folder: Path) -> None:
-    for taking in sorted(folder.glob(f"*{TAKING}")):
+def _refuse_cut_off(cut_off: Iterable[Path]) -> None:
+    for taking in cut_off:
         kept = _refuse(taking)
         _log.error(
-            "a history was not imported, for the exporter was killed while it took it in; nothing of it was taken. "
-            "Import fewer targets at once",
+            "a history was not imported, for the exporter was killed while it took it in. Import it again, fewer targets "
+            "at once",
             extra={"file": str(kept)},
         )
 

@@ -81,7 +81,7 @@ class Intake:
         with self._access.transaction() as connection:
             reading = Reading(name, pieces)
             span = (now - self._retention, now + FUTURE_SECONDS)
-            found = checked(reading, self._room)
+            found = checked(reading, lambda: ensure_room(self._path))
             for target, part in groupby(found, key=lambda row: row.target):
                 _Target(connection, target, span, tally).take(part)
         self._used = True
@@ -96,17 +96,18 @@ class Intake:
                     self._path.with_name(self._path.name + part).unlink(missing_ok=True)
         self._claim.release()
 
-    def _room(self) -> None:
-        """The write-ahead log must fit into the file yet, beside what others need."""
-        with suppress(OSError):
-            disk = os.statvfs(self._path.parent)
-            log = self._path.with_name(self._path.name + PARTS[1])
-            written = log.stat().st_size if log.exists() else 0
-            if disk.f_bavail * disk.f_frsize < written + ROOM:
-                raise HistoryError(
-                    f"{self._path}: the disk has too little room for what is imported. Free some; nothing of this file "
-                    "was imported"
-                )
+
+def ensure_room(path: Path) -> None:
+    """Raise HistoryError when the disk of the history has too little room: its write-ahead log must fit into the file yet,
+    beside what others need."""
+    with suppress(OSError):
+        disk = os.statvfs(path.parent)
+        log = path.with_name(path.name + PARTS[1])
+        written = log.stat().st_size if log.exists() else 0
+        if disk.f_bavail * disk.f_frsize < written + ROOM:
+            raise HistoryError(
+                f"{path}: the disk has too little room for what is imported. Free some; nothing of this file was imported"
+            )
 
 
 def refuse_strangers(path: Path) -> None:

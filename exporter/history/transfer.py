@@ -187,11 +187,11 @@ class Reading:
     def _inflated(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         unpacker = zlib.decompressobj(_GZIP)
         begun = False
-        for piece in pieces:
+        for piece in filter(None, pieces):
             if not begun and piece[:1] != _MAGIC:
                 raise self.refusal(_FOREIGN)
-            begun |= bool(piece)
-            if unpacker.eof and piece:
+            begun = True
+            if unpacker.eof:
                 raise self.refusal("something follows the end. One file holds one export; import several one by one")
             data, more = piece, True
             while more and not unpacker.eof:

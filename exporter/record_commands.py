@@ -58,11 +58,10 @@ def add_to(add: Callable[[str, Command, str], argparse.ArgumentParser], common: 
         common,
         "import",
         transfer_commands.import_history,
-        "take in what another exporter wrote with `history export --format transfer`; this one must not run meanwhile, or use --at-restart",
+        "take in what another exporter wrote with `history export --format transfer`; this one must not run meanwhile, "
+        "but for --at-restart",
     )
-    sub.add_argument(
-        "files", nargs="+", metavar="FILE", help="what to import, one after the other; - is standard input"
-    )
+    transfer_commands.add_to_import(sub)
     action(actions, common, "info", history_info, "say what is in the history, and how large it is")
 
 

@@ -398,12 +398,13 @@ def test_what_was_set_aside_goes_with_the_last_observation(opened: Callable[[str
 # -- what is refused -----------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def packet(opened: Callable[[str], History], clock: FakeClock) -> bytes:
+@pytest.fixture(scope="module")
+def packet(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """An export of some of everything."""
-    source = opened("a")
-    fill(source, "orders", hours=0.5)
-    return exported(source.path, clock)
+    clock = FakeClock()
+    with closing(History.open(tmp_path_factory.mktemp("packet") / "history.db", RETENTION, clock)) as source:
+        fill(source, "orders", hours=0.5)
+        return exported(source.path, clock)
 
 
 @pytest.fixture
@@ -574,12 +575,16 @@ HOSTILE = [
 ]
 
 
+def test_the_same_lines_unchanged_are_taken(packet: bytes, target: Path, clock: FakeClock) -> None:
+    assert imported(target, sealed(lines_of(packet)[:-1]), clock).changed
+    assert len(content(target)["blocks"]) == 13
+
+
 @pytest.mark.parametrize("change", HOSTILE, ids=lambda change: change.__name__)
 def test_what_no_daemon_would_have_written_is_refused(
     change: Callable[[list[Any]], None], packet: bytes, target: Path, clock: FakeClock
 ) -> None:
     before, lines = content(target), lines_of(packet)[:-1]
-    imported(target.parent.parent / "fine" / "history.db", sealed(lines), clock)
     change(lines)
     with pytest.raises(HistoryError, match=r"^it, line \d+: .*nothing of this file was imported$"):
         imported(target, sealed(lines), clock)

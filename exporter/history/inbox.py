@@ -61,7 +61,7 @@ def take_waiting(path: Path, retention: float, clock: Clock, stop: threading.Eve
     waiting, cut_off = (sorted(folder.glob(f"[!.]*{end}")) for end in (WAITS, TAKING))
     if not waiting and not cut_off:
         return
-    with closing(Intake(path, retention, clock)) as intake:
+    with closing(Intake(path, retention, clock, at_start=True)) as intake:
         _refuse_cut_off(cut_off)
         for file in waiting:
             if not stop.is_set():

@@ -60,16 +60,19 @@ class Taken(NamedTuple):
 
 class Intake:
     """Has the history of one path to itself, and begins it where there is none, until `close`. Raises HistoryError: while
-    a daemon runs, and when the history belongs to another user, whose daemon could not use it any more."""
+    a daemon runs, and when the history belongs to another user, whose daemon could not use it any more.
 
-    def __init__(self, path: Path, retention: float, clock: Clock) -> None:
-        refuse_strangers(path)
+    With `at_start` it is the daemon itself, which sets a damaged history aside."""
+
+    def __init__(self, path: Path, retention: float, clock: Clock, *, at_start: bool = False) -> None:
+        if not at_start:
+            refuse_strangers(path)
         self._path, self._retention, self._clock = path, retention, clock
-        self._claim = Claim(path, _REMEDY)
+        self._claim = Claim(path) if at_start else Claim(path, _REMEDY)
         self._begun = not path.exists()
         self._used = False
         try:
-            self._access = Access(path, open_file(path, clock.wall(), set_aside=False))
+            self._access = Access(path, open_file(path, clock.wall(), set_aside=at_start))
         except BaseException:
             self._claim.release()
             raise

@@ -120,7 +120,8 @@ def test_a_damaged_history_is_set_aside_as_at_any_start(path: Path, clock: FakeC
 
 
 def test_while_another_daemon_has_the_history_it_waits_on(path: Path, clock: FakeClock, made: bytes) -> None:
-    leave(path, "it", [made], clock)
-    with closing(History.keep(path, RETENTION, clock)), pytest.raises(HistoryError, match="Stop it, or give this one"):
-        take_waiting(path, RETENTION, clock, threading.Event())
+    with closing(History.keep(path, RETENTION, clock)):
+        leave(path, "it", [made], clock)
+        with pytest.raises(HistoryError, match="Stop it, or give this one"):
+            take_waiting(path, RETENTION, clock, threading.Event())
     assert waiting(path) == [".tdehistory"]

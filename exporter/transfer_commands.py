@@ -196,7 +196,7 @@ def _say(line: str) -> None:
 def _destination(output: str | None) -> Iterator[BinaryIO]:
     """Standard output, or a file that has its name when all of it is there. Raises ConfigError."""
     if output is None:
-        if sys.stdout.isatty():
+        if sys.stdout is None or sys.stdout.isatty():
             raise ConfigError("this is binary, and no terminal shows it", remedy="Give --output FILE, or redirect it")
         yield sys.stdout.buffer
         return

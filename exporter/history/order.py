@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from exporter.history.soundness import check
+from exporter.history.soundness import check, name
 from exporter.history.transfer import KINDS, Reading, Row
 from exporter.overhead.stretches import hour_of
 
@@ -27,6 +27,11 @@ def place(row: Row) -> tuple[Any, ...]:
 def checked(reading: Reading, room: Callable[[], None] = lambda: None) -> Iterator[Row]:
     """The rows, each sound and in its place; `room` is called now and then. Raises HistoryError."""
     order = {target: number for number, target in enumerate(reading.header.targets)}
+    try:
+        for target in order:
+            name(target)
+    except ValueError as error:
+        raise reading.refusal(str(error)) from None
     before: tuple[Any, ...] = ()
     group, together = before, 0
     for number, row in enumerate(reading.rows()):

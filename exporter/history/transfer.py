@@ -30,6 +30,8 @@ LONGEST_LINE = 16 * 2**20
 """Bytes. A snapshot, the longest that there is, takes some ten thousand."""
 MOST_TARGETS = 10_000
 
+_LONGEST_WORDS = 400
+_LATEST = 1e11
 _PIECE = 2**18
 _LEVEL = 3
 """Of gzip: sketches are compressed already, and what is left is names and base64."""
@@ -166,6 +168,8 @@ class Reading:
 
     def refusal(self, problem: str) -> HistoryError:
         """What is wrong at the line that was read last."""
+        # It may repeat what the file holds, and is read at terminals.
+        problem = "".join(character if character.isprintable() else "?" for character in problem[:_LONGEST_WORDS])
         sentence = problem if problem.endswith(".") or ". " in problem else f"{problem}. Export it again"
         where = f", line {self._line}" if self._line > 1 else ""
         return HistoryError(f"{self._name}{where}: {sentence}; nothing of this file was imported")
@@ -230,7 +234,7 @@ class Reading:
             raise ValueError("its first line is damaged")
         if len(names) > MOST_TARGETS or names != sorted(set(names)):
             raise ValueError("its first line is damaged")
-        if not isinstance(at, float) or not isinstance(exporter, str) or len(exporter) > 100:
+        if not isinstance(at, int | float) or not 0 <= at <= _LATEST or not isinstance(exporter, str):
             raise ValueError("its first line is damaged")
         self._digest.update(line)
         return Header(exporter, at, tuple(names))

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from exporter.domain.clock import FakeClock
@@ -240,6 +240,7 @@ _blocks = st.lists(
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=_blocks, second=_blocks, joined=st.tuples(st.booleans(), st.booleans()))
+@example(first=[(1, 5, "e1"), (400, 3, "e1"), (401, 7, "e2")], second=[], joined=(True, False))
 def test_whatever_both_measured_nothing_is_lost_and_nothing_counts_twice(
     tmp_path_factory: pytest.TempPathFactory, first: Any, second: Any, joined: tuple[bool, bool]
 ) -> None:
@@ -259,6 +260,8 @@ def test_whatever_both_measured_nothing_is_lost_and_nothing_counts_twice(
     content_of = exported(paths[0], clock)
     imported(paths[1], content_of, clock)
     merged = content(paths[1])
+    if not second:
+        assert merged == content(paths[0])
     assert not imported(paths[1], content_of, clock).changed
     assert content(paths[1]) == merged
     with closing(History.open(paths[1], RETENTION, clock)) as history:
@@ -568,6 +571,7 @@ HOSTILE = [
     state_with(("verdict", "breaches"), [[99, "plain", 1.2, 1e300]]),
     state_with(("verdict", "breaches"), [[99]]),
     state_with(("evidence", "evidence"), 5),
+    state_with(("evidence", "version"), "\x1b[31m\nred"),
     state_with(("dates",), [[99, "plain", 1.2, "soon", 1]]),
     state_with(("hours",), {}, WANDERING),
     state_with(("facts",), {"algorithms": [[1, 2], 5.0]}, EVENT_WATCH),
@@ -586,8 +590,9 @@ def test_what_no_daemon_would_have_written_is_refused(
 ) -> None:
     before, lines = content(target), lines_of(packet)[:-1]
     change(lines)
-    with pytest.raises(HistoryError, match=r"^it, line \d+: .*nothing of this file was imported$"):
+    with pytest.raises(HistoryError, match=r"^it, line \d+: .*nothing of this file was imported$") as refused:
         imported(target, sealed(lines), clock)
+    assert str(refused.value).isprintable()
     assert content(target) == before
 
 
@@ -613,6 +618,8 @@ def test_what_no_daemon_would_have_written_is_refused(
             "newer tde-exporter (schema 99, this one knows 2). Upgrade this one",
         ),
         (lambda packet: _other(packet, targets=["orders", "orders"]), "its first line is damaged"),
+        (lambda packet: _other(packet, targets=["\x1b[31mred"]), "a name is none"),
+        (lambda packet: _other(packet, at=1e300), "its first line is damaged"),
         (lambda packet: sealed([*lines_of(packet)[:1], ["pickles", "orders"]]), "no row that this version knows"),
         (lambda packet: _without_a_row(packet), "what it holds is not what was written"),
     ],

@@ -20,6 +20,7 @@ from exporter.domain.sharding import Shard, shard_of
 from exporter.exposition.ledger import Ledger
 from exporter.exposition.page import Renderer
 from exporter.exposition.view import View
+from exporter.history.inbox import take_waiting
 from exporter.history.store import History
 from exporter.landing import landing
 from exporter.overhead.windows import Block
@@ -88,6 +89,7 @@ class App:
         # The port first: when it is taken, nothing has been started yet.
         self._socket = bind(settings.web.listen_address, settings.web.port)
         try:
+            take_waiting(settings.history_path, settings.history.retention, clock, self._stop)
             self.history = History.keep(settings.history_path, settings.history.retention, clock)
         except BaseException:
             self._socket.close()

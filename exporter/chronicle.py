@@ -22,7 +22,7 @@ from exporter.exposition.facts import screened_facts, screened_pair, screened_st
 from exporter.exposition.ledger import Ledger
 from exporter.exposition.screening import words
 from exporter.freezing import USUAL_SECONDS, freeze_pair
-from exporter.history.records import State, StateKey
+from exporter.history.records import EVENT_WATCH, OPEN_EPOCH, State, StateKey
 from exporter.history.store import History
 from exporter.overhead.event_watch import EventWatch
 from exporter.probing.messages import ActivityRead, PairChecked, StateRead, TargetReached, ToParent
@@ -34,7 +34,6 @@ LATE_SECONDS = 3600.0
 MOST_KNOWN = 500
 """Events of one target that are kept in memory."""
 
-WATCH, EPOCH = "event_watch", "epoch"
 _VERSION = 1
 
 log = logging.getLogger(__name__)
@@ -68,17 +67,28 @@ class Chronicle:
     def restore(self) -> None:
         """Take up what an earlier process knew; before anything is heard. Raises HistoryError."""
         self._history.records.forget_states(self._watches.keys())
-        for key, state in self._history.records.states(WATCH).items():
-            try:
-                if state.version != _VERSION:
-                    raise ValueError(f"unknown version {state.version}")
-                self._watches[key.target] = EventWatch.from_state(key.target, json.loads(state.body))
-            except (ValueError, KeyError) as error:
-                log.warning("what was known of '%s' is left out: %s", key.target, error)
-        for key, state in self._history.records.states(EPOCH).items():
-            self._open_epoch(key.target, state.body.decode("ascii", "replace"))
+        self._restore_states(self._watches.keys())
         self._history.changed_elsewhere()
         self._read(self._watches.keys())
+
+    def _restore_states(self, targets: Collection[str]) -> None:
+        """Of targets of which nothing is heard yet."""
+        if not targets:
+            return
+        known, opened = (self._history.records.states(name) for name in (EVENT_WATCH, OPEN_EPOCH))
+        with self._lock:
+            for key, state in known.items():
+                if key.target not in targets:
+                    continue
+                try:
+                    if state.version != _VERSION:
+                        raise ValueError(f"unknown version {state.version}")
+                    self._watches[key.target] = EventWatch.from_state(key.target, json.loads(state.body))
+                except (ValueError, KeyError) as error:
+                    log.warning("what was known of '%s' is left out: %s", key.target, error)
+            for key, state in opened.items():
+                if key.target in targets:
+                    self._open_epoch(key.target, state.body.decode("ascii", "replace"))
 
     def change(self, settings: Settings, changes: Changes) -> None:
         """Forget what was known of targets that are configured no more, and take up what the history has of new ones.
@@ -94,6 +104,7 @@ class Chronicle:
             self._checked = {place: held for place, held in self._checked.items() if place in pairs}
             self._noted = {place: epoch for place, epoch in self._noted.items() if place in pairs}
         self._history.records.forget_states(self._watches.keys())
+        self._restore_states(changes.added)
         self._read(changes.added)
 
     # -- what arrives ------------------------------------------------------------------------------------
@@ -213,9 +224,9 @@ class Chronicle:
             states = {}
             for target in changed:
                 body = json.dumps(self._watches[target].to_state(), separators=(",", ":")).encode()
-                states[StateKey(WATCH, target)] = State(_VERSION, body)
+                states[StateKey(EVENT_WATCH, target)] = State(_VERSION, body)
                 if target in self._epochs:
-                    states[StateKey(EPOCH, target)] = State(_VERSION, self._epochs[target].encode())
+                    states[StateKey(OPEN_EPOCH, target)] = State(_VERSION, self._epochs[target].encode())
             checked = {place: held for place, held in self._checked.items() if self._noted.get(place) != held[0].epoch}
             waiting = {event.id for event in self._due}
         if events or states:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from exporter import choice, moments
+from exporter import choice, moments, transfer_commands
 from exporter.config.schema import Settings
 from exporter.console import table
 from exporter.domain.clock import SystemClock
@@ -46,12 +46,22 @@ def add_to(add: Callable[[str, Command, str], argparse.ArgumentParser], common: 
     sub = action(actions, common, "export", export_history, "write the observations to standard output")
     sub.add_argument(
         "--format",
-        choices=("csv", "jsonl"),
+        choices=("csv", "jsonl", "transfer"),
         default="csv",
-        help="csv, or jsonl with sketches and events (default: csv)",
+        help="csv, jsonl with sketches and events, or transfer: all there is, for `history import` (default: csv)",
     )
     sub.add_argument("--target", metavar="NAME", help="only of this target (default: of all)")
     sub.add_argument("--since", metavar="TIME", help=f"from then on: {moments.FORMS} (default: everything)")
+    transfer_commands.add_to_export(sub)
+    sub = action(
+        actions,
+        common,
+        "import",
+        transfer_commands.import_history,
+        "take in what another exporter wrote with `history export --format transfer`; this one must not run meanwhile, "
+        "but for --at-restart",
+    )
+    transfer_commands.add_to_import(sub)
     action(actions, common, "info", history_info, "say what is in the history, and how large it is")
 
 
@@ -122,6 +132,9 @@ def list_events(arguments: argparse.Namespace) -> int:
 def export_history(arguments: argparse.Namespace) -> int:
     """Write the observations, line by line."""
     settings = choice.settings(arguments)
+    if arguments.format == "transfer":
+        return transfer_commands.export_transfer(settings, arguments)
+    transfer_commands.refuse_for_people(arguments)
     target = None if arguments.target is None else choice.target(settings, arguments.target).name
     since = 0.0 if arguments.since is None else _moment(arguments.since, "--since")
     lines = export.csv_lines if arguments.format == "csv" else export.json_lines

@@ -20,7 +20,7 @@ from exporter.domain.errors import HistoryError
 from exporter.domain.model import Operation, SeriesKey
 from exporter.exposition.ledger import Ledger
 from exporter.exposition.series_book import WINDOWS, Change, Dated
-from exporter.history.records import State, StateKey
+from exporter.history.records import VERDICT, WANDERING, State, StateKey
 from exporter.history.store import History
 from exporter.overhead.onset import find_onset
 from exporter.overhead.windows import Block
@@ -38,8 +38,6 @@ REVISED_SECONDS = 2400.0
 what doubles the cost is found sooner."""
 
 BLOCK = 300.0
-SERIES, WANDERING = "overhead", "overhead_wandering"
-"""Names of the states: what changes with each tick, and what changes once an hour and is most of it."""
 _VERSION = 1
 
 log = logging.getLogger(__name__)
@@ -64,6 +62,7 @@ class Verdicts:
         """Take up what an earlier process knew, before any tick: all verdicts, the last hour of blocks, and as much of the
         last day as is quickly read; `step` reads the rest. Raises HistoryError."""
         self._restore_states()
+        self._again = self._to_date_again()
         now = self._clock.steady()
         for key, block in self._history.load_blocks(now - HOUR_SECONDS):
             self._ledger.restore(key, block)
@@ -71,14 +70,16 @@ class Verdicts:
         self._fill_days(START_SECONDS)
 
     def change(self, changes: Changes, anew: Collection[SeriesKey]) -> None:
-        """Forget the verdicts on targets that are configured no more; fill the series `anew` from the history: the last
-        hour at once, `step` the rest of the day. Raises HistoryError."""
+        """Forget the verdicts on targets that are configured no more; take up those that were imported for new ones, and
+        fill the series `anew` from the history: the last hour at once, `step` the rest of the day. Raises HistoryError."""
         gone = changes.removed
         # Of changed ones everything is written once more: so nothing is remembered of series that they have no more.
         self._saved = {place: body for place, body in self._saved.items() if place.target not in changes.leaving}
         self._learned = {place: parts for place, parts in self._learned.items() if place.target not in changes.leaving}
         self._undated = deque(change for change in self._undated if change.key.target not in gone)
         self._again = [change for change in self._again if change.key.target not in gone]
+        self._restore_states(changes.added)
+        self._again += [change for change in self._to_date_again() if change.key.target in changes.added]
         now = self._clock.steady()
         for target in sorted({key.target for key in anew}):
             wanted = frozenset(key for key in anew if key.target == target)
@@ -95,17 +96,24 @@ class Verdicts:
             if key in wanted and stretch.seconds == BLOCK:
                 yield key, stretch.block
 
-    def _restore_states(self) -> None:
+    def _restore_states(self, targets: Collection[str] | None = None) -> None:
+        """Those of some targets, or of all."""
+        if targets is not None and not targets:
+            return
         wandering = self._history.records.states(WANDERING)
-        for place, state in self._history.records.states(SERIES).items():
+        for place, state in self._history.records.states(VERDICT).items():
+            if targets is not None and place.target not in targets:
+                continue
             try:
                 key = SeriesKey(place.target, place.pair, Operation(place.operation))
                 self._restore_state(key, place, _decoded(state), wandering.get(place._replace(name=WANDERING)))
             except ValueError as error:
                 self._left_out(place, error)
+
+    def _to_date_again(self) -> list[Change]:
         # What began longer ago was dated when there was more to date it by.
         late = self._clock.steady() - REVISED_SECONDS - HOUR_SECONDS
-        self._again = [change for change in self._ledger.lasting() if change.at > late]
+        return [change for change in self._ledger.lasting() if change.at > late]
 
     def _restore_state(self, key: SeriesKey, place: StateKey, body: dict[str, Any], windows: State | None) -> None:
         """Raises ValueError."""
@@ -117,7 +125,7 @@ class Verdicts:
             self._left_out(place._replace(name=WANDERING), error)
 
     def _left_out(self, place: StateKey, error: ValueError) -> None:
-        what = "verdict" if place.name == SERIES else "wandering"
+        what = "verdict" if place.name == VERDICT else "wandering"
         about = {"target": place.target, "pair": place.pair, "operation": place.operation}
         log.warning("the %s of a series is left out: %s", what, error, extra=about)
 
@@ -164,7 +172,7 @@ class Verdicts:
         learned: dict[StateKey, list[object]] = {}
         for key, state in self._ledger.states():
             windows = {part: state.pop(part) for part in WINDOWS}
-            states[StateKey.of(SERIES, key)] = _encoded(state)
+            states[StateKey.of(VERDICT, key)] = _encoded(state)
             # They are most of it, and the same objects for an hour.
             place, parts = StateKey.of(WANDERING, key), list(windows.values())
             if not _same(self._learned.get(place), parts):
@@ -173,7 +181,7 @@ class Verdicts:
         try:
             if news:
                 self._history.records.record(states={place: State(_VERSION, body) for place, body in news.items()})
-                self._saved |= {place: body for place, body in news.items() if place.name == SERIES}
+                self._saved |= {place: body for place, body in news.items() if place.name == VERDICT}
                 self._learned |= learned
         finally:
             now = self._clock.monotonic()

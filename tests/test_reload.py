@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -22,9 +23,9 @@ from exporter.domain.model import Operation, SeriesKey, Snapshot
 from exporter.engines.fake.settings import Target
 from exporter.exposition.families import families
 from exporter.exposition.ledger import Ledger
-from exporter.history.records import State, StateKey
+from exporter.exposition.series_book import WINDOWS
+from exporter.history.records import BROUGHT, OPEN_EPOCH, VERDICT, State, StateKey
 from exporter.probing.messages import PairChecked, SnapshotDone, TargetReached, TickDone
-from exporter.verdicts import SERIES
 from tests.exposition.stages import FACTS, Stage, pair_facts
 from tests.servers.room import free_port
 
@@ -166,16 +167,40 @@ def test_of_a_removed_target_nothing_is_remembered_but_what_was_measured(daemon:
     daemon.measure("b", 3)
     daemon.app._save_blocks()
     daemon.app.verdicts.close()
-    place = StateKey(SERIES, "b", PAIR, POINT.value)
-    assert place in daemon.app.history.records.states(SERIES)
+    place = StateKey(VERDICT, "b", PAIR, POINT.value)
+    assert place in daemon.app.history.records.states(VERDICT)
     daemon.app.history.records.record(states={place: State(1, b"{}")})
     daemon.reload(target("a"))
 
-    assert place not in daemon.app.history.records.states(SERIES)
+    assert place not in daemon.app.history.records.states(VERDICT)
     assert [key.target for key, _ in daemon.app.history.load_blocks(0.0)] == ["b"]
     daemon.reload(target("a"), target("b"))
     daemon.app.verdicts.close()
-    assert place in daemon.app.history.records.states(SERIES)
+    assert place in daemon.app.history.records.states(VERDICT)
+
+
+def test_an_imported_verdict_counts_from_the_reload_on_that_brings_its_target(daemon: Daemon) -> None:
+    daemon.measure("b", 3)
+    key = SeriesKey("b", PAIR, POINT)
+    state = dict(daemon.app.ledger.states())[key]
+    state["verdict"]["breaches"] = [[50, "plain", 1.2, daemon.clock.steady()]]
+    body = {name: part for name, part in state.items() if name not in WINDOWS}
+    daemon.reload(target("a"))
+    records = daemon.app.history.records
+    brought = State(1, json.dumps(body).encode())
+    records.record(
+        states={
+            StateKey(BROUGHT + VERDICT, "b", PAIR, POINT.value): brought,
+            StateKey(BROUGHT + OPEN_EPOCH, "b"): State(1, b"0123456789"),
+        }
+    )
+    daemon.reload(target("a"), target("c"))
+    assert not daemon.app.ledger.lasting()
+    daemon.reload(target("a"), target("b"))
+    (lasting,) = daemon.app.ledger.lasting()
+    assert (lasting.key, lasting.name.percentile) == (key, 50)
+    assert records.states(VERDICT)[StateKey.of(VERDICT, key)] == brought
+    assert daemon.app.chronicle._epochs == {"b": "0123456789"}
 
 
 def test_common_settings_apply(daemon: Daemon) -> None:

@@ -17,15 +17,15 @@ from exporter.domain.errors import HistoryError
 from exporter.domain.events import Event, EventKind
 from exporter.domain.model import Operation, SeriesKey
 from exporter.engines.sqlite.settings import Target
-from exporter.history.records import State, StateKey
+from exporter.history.records import VERDICT, WANDERING, State, StateKey
 from exporter.history.store import History
 from exporter.overhead.evidence import Name
-from exporter.verdicts import REVISED_SECONDS, SAVE_SECONDS, SERIES, WANDERING, Verdicts
+from exporter.verdicts import REVISED_SECONDS, SAVE_SECONDS, Verdicts
 from tests.exposition.stages import Stage
 
 CRITICAL = Name(99, "plain", 2.0)
 KEY = SeriesKey("embedded", "phonebook", Operation.POINT_SELECT)
-PLACE = StateKey.of(SERIES, KEY)
+PLACE = StateKey.of(VERDICT, KEY)
 
 
 class Life:
@@ -65,7 +65,7 @@ class Life:
     def states(self) -> dict[str, bytes]:
         return {
             name: state.body
-            for name in (SERIES, WANDERING)
+            for name in (VERDICT, WANDERING)
             for place, state in self.history.records.states(name).items()
             if place.operation == KEY.operation
         }
@@ -103,7 +103,7 @@ def life(begin: Callable[[], Life]) -> Life:
 def test_a_breach_is_in_the_history_at_once_and_survives_a_kill(life: Life) -> None:
     life.live(0.3)
     life.until_breach()
-    assert json.loads(life.states()[SERIES])["verdict"]["breaches"]
+    assert json.loads(life.states()[VERDICT])["verdict"]["breaches"]
 
     life.clock.advance(30 * 3600.0)
     life = life.again()
@@ -139,7 +139,7 @@ def test_a_history_that_was_begun_anew_gets_everything_again(life: Life) -> None
         connection.execute("DELETE FROM states")
     life.verdicts.write_anew()
     life.verdicts.close()
-    assert set(life.states()) == {SERIES, WANDERING}
+    assert set(life.states()) == {VERDICT, WANDERING}
 
 
 def test_what_could_not_be_written_is_written_later(life: Life, settings: Settings) -> None:
@@ -170,7 +170,7 @@ def test_a_damaged_state_is_left_out_with_a_warning(life: Life, body: bytes, cap
 
 def test_a_state_of_an_unknown_version_is_left_out(life: Life, caplog: pytest.LogCaptureFixture) -> None:
     life.live(0.1)
-    life.history.records.record(states={PLACE: State(99, life.states()[SERIES])})
+    life.history.records.record(states={PLACE: State(99, life.states()[VERDICT])})
 
     life.again()
     assert "unknown version 99" in caplog.text
@@ -245,8 +245,8 @@ def test_what_costs_more_since_an_event_that_opened_an_epoch_is_dated_by_it(life
 
 def test_states_of_what_is_not_configured_any_more_are_ignored(life: Life) -> None:
     life.live(0.1)
-    state = State(1, life.states()[SERIES])
+    state = State(1, life.states()[VERDICT])
     gone = SeriesKey("embedded", "phonebook", Operation.LOB_READ)
-    life.history.records.record(states={StateKey.of(SERIES, gone): state, StateKey(SERIES, "embedded"): state})
+    life.history.records.record(states={StateKey.of(VERDICT, gone): state, StateKey(VERDICT, "embedded"): state})
 
     assert life.again().failures == []

@@ -20,10 +20,10 @@ _POLL_SECONDS = 0.05
 
 
 class Claim:
-    """Taken when it is made, kept until `release`. Raises HistoryError, naming the process that has it."""
+    """Taken when it is made, kept until `release`. Raises HistoryError, naming the process that has it, and the remedy."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, remedy: str = "Stop it, or give this one a state_directory of its own") -> None:
+        self._path, self._remedy = path, remedy
         self._file: int | None = self._claimed(path)
 
     def renew(self) -> None:
@@ -70,8 +70,7 @@ class Claim:
                 if time.monotonic() >= give_up:
                     holder = os.pread(file, 32, 0).decode("ascii", "replace").strip() or "unknown"
                     raise HistoryError(
-                        f"{path}: another tde-exporter (process {holder}) keeps this history. "
-                        "Stop it, or give this one a state_directory of its own"
+                        f"{path}: another tde-exporter (process {holder}) keeps this history. {self._remedy}"
                     ) from None
             except OSError:
                 # A file system without such locks: it goes without.

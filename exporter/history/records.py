@@ -15,6 +15,16 @@ MOST_EVENTS = 2000
 MOST_EPOCHS = 200
 """Of one pair; older ones are removed."""
 
+EVENT_WATCH, OPEN_EPOCH = "event_watch", "epoch"
+"""Names of the states of a target: what is known of it, and the event that opened its epoch."""
+VERDICT, WANDERING = "overhead", "overhead_wandering"
+"""Names of the states of a series: what changes with each tick, and what changes once an hour and is most of it."""
+
+LEFT, BROUGHT = "left:", "brought:"
+"""Before the name of a state that no detector reads. `left:` is one of a target that is watched here no more: it can still
+be exported, but should the target come back, somebody else may have watched it since. `brought:` is one that was imported:
+it counts from the moment on at which the target is watched here."""
+
 _EVENT_COLUMNS = "target, at, kind, text, origin, pair, not_before"
 
 
@@ -95,10 +105,22 @@ class Records:
         return {StateKey(*row[:4]): State(*row[4:]) for row in rows}
 
     def forget_states(self, targets: Collection[str]) -> None:
-        """Remove the states of all targets but these, which are the configured ones."""
-        kept = sorted(targets)
+        """From now on these targets are watched: their states are those that were imported, where there are any, else what
+        an earlier process knew. Those of all others are set aside; no detector finds them again."""
+        watched = sorted(targets)
+        own = f"target IN ({', '.join('?' * len(watched))})"
         with self._access.transaction() as connection:
-            connection.execute(f"DELETE FROM states WHERE target NOT IN ({', '.join('?' * len(kept))})", kept)
+            connection.execute(f"DELETE FROM states WHERE name LIKE '{LEFT}%' AND {own}", watched)
+            brought = f"name LIKE '{BROUGHT}%' AND {own}"
+            connection.execute(
+                "DELETE FROM states WHERE name NOT LIKE '%:%' AND target IN "
+                f"(SELECT target FROM states WHERE {brought})",
+                watched,
+            )
+            connection.execute(f"UPDATE states SET name = substr(name, {len(BROUGHT) + 1}) WHERE {brought}", watched)
+            connection.execute(
+                f"UPDATE OR REPLACE states SET name = '{LEFT}' || name WHERE name NOT LIKE '%:%' AND NOT {own}", watched
+            )
 
     def save_epoch(self, target: str, facts: PairFacts, seen: float) -> None:
         """Note what an epoch is; only of valid pairs, for others are not measured."""
@@ -126,7 +148,9 @@ class Records:
 
 
 def prune(connection: sqlite3.Connection) -> None:
-    """Keep the newest of what would else grow for ever; inside a transaction."""
+    """Keep the newest of what would else grow for ever, and no state set aside of which no observation is left; inside a
+    transaction."""
+    connection.execute("DELETE FROM states WHERE name LIKE '%:%' AND target NOT IN (SELECT target FROM series)")
     connection.execute(
         "DELETE FROM events WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER "
         "(PARTITION BY target ORDER BY at DESC) AS number FROM events) WHERE number > ?)",

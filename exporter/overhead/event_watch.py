@@ -170,12 +170,8 @@ class EventWatch:
                 watch._facts[str(name)] = _Fact(value, float(read))
             for kind, (source, at) in state["newest"].items():
                 watch._newest[str(kind)] = (str(source), float(at))
-            if "sums" in watch._facts and not all(
-                isinstance(value, int | float) for value in watch._facts["sums"].value.values()
-            ):
-                raise ValueError("damaged sums")
-            if "buffer bytes" in watch._facts and not isinstance(watch._facts["buffer bytes"].value, int):
-                raise ValueError("a damaged size")
+            if not all(_sound(name, fact.value) for name, fact in watch._facts.items()):
+                raise ValueError("damaged facts of a target")
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError("what is known of a target is damaged") from error
         return watch
@@ -266,6 +262,18 @@ def _sums(activity: Activity) -> tuple[dict[str, float], dict[str, float]]:
         counted[f"{name} {activity.decrypt_unit} {activity.decrypt_source}"] = getattr(activity, name)
     known = ({name: float(value) for name, value in part.items() if value is not None} for part in (firm, loose))
     return next(known), next(known)
+
+
+def _sound(name: str, value: Value) -> bool:
+    """Whether what was kept under that name is of the kind that it is compared and told with."""
+    match name:
+        case "keystore kinds" | "algorithms":
+            return isinstance(value, list) and all(isinstance(one, str) for one in value)
+        case "sums" | "encrypted objects":
+            return all(isinstance(one, int | float) for one in value.values())
+        case "buffer bytes":
+            return isinstance(value, int)
+    return isinstance(value, int | float if name.startswith("key ") else str)
 
 
 def _with(algorithm: str) -> str:

@@ -1,0 +1,112 @@
+"""Runs the tests, and beside them others that need longer than processor time: side_by_side.py NAME OTHERS... -- TESTS...
+
+What the tests say is shown at once. What the others say follows in whole, under the heading NAME, when the tests have
+ended, and from then on as it comes. Fails if either fails, and says which. Each runs in a process group of its own; an end
+of this program, by Ctrl-C or otherwise, is a Ctrl-C for the tests and a SIGTERM for the others, once, and it waits until
+both have put away what they had.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+PATIENCE = 120.0
+"""Seconds for putting away."""
+
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Ended(BaseException):
+    """Somebody wants this program to end."""
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    for each in ENDINGS:
+        signal.signal(each, signal.SIG_IGN)
+    raise Ended(number)
+
+
+def start(command: Sequence[str], output: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
+    """In a group of its own; ended with this program, should that be killed."""
+    told = ["setpriv", "--pdeathsig=TERM", *command]
+    if output is None:
+        return subprocess.Popen(told, stdin=subprocess.DEVNULL, start_new_session=True)
+    environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen(
+        told, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environ, start_new_session=True
+    )
+
+
+def stop(running: Sequence[tuple[subprocess.Popen[bytes], signal.Signals]]) -> None:
+    """Send each group its signal, wait for all, and leave nothing of them."""
+    deadline = time.monotonic() + PATIENCE
+    for process, number in running:
+        if process.poll() is None:
+            os.killpg(process.pid, number)
+    for process, _ in running:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, deadline - time.monotonic()))
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def show(output: IO[bytes]) -> None:
+    """What came since the last look."""
+    sys.stdout.buffer.write(output.read())
+    sys.stdout.buffer.flush()
+
+
+def failure(name: str, status: int) -> str:
+    """A sentence about the end of a command; empty if it ended well."""
+    if status < 0:
+        return f"{name} ended by {signal.Signals(-status).name}"
+    return f"{name} failed, with exit status {status}" if status else ""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns the exit status: that of the tests, or of the others if only they failed."""
+    for number in ENDINGS:
+        # Whoever has it go on when its terminal is closed, wants that. Ctrl-C is ignored only because it is in the background.
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _end)
+    name, *both = arguments
+    middle = both.index("--")
+    with tempfile.NamedTemporaryFile() as written, Path(written.name).open("rb") as output:
+        running: list[tuple[subprocess.Popen[bytes], signal.Signals]] = []
+        try:
+            running.append((start(both[:middle], written), signal.SIGTERM))
+            running.append((start(both[middle + 1 :]), signal.SIGINT))
+            (others, _), (tests, _) = running
+            tests.wait()
+            sys.stdout.write(f"\n{f' {name} ':=^80}\n")
+            while True:
+                over = others.poll() is not None
+                show(output)
+                if over:
+                    break
+                time.sleep(0.2)
+        except Ended as ended:
+            sys.stderr.write("Stopping ...\n")
+            stop(running)
+            show(output)
+            return 128 + int(ended.args[0])
+    failed = [text for text in (failure("The tests", tests.returncode), failure(name, others.returncode)) if text]
+    if failed:
+        sys.stderr.write(f"{'. '.join(failed)}.\n")
+    status = tests.returncode or others.returncode
+    return status if status >= 0 else 128 - status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -68,7 +68,7 @@ def test_an_end_is_told_to_both_which_put_away_what_they_had(root: Path, tmp_pat
         words, _ = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert words.split("\n") == ["tests puts away after SIGINT", "others puts away after SIGTERM", ""]
-    assert not any(map(alive, pids))
+    assert not any(map(alive, pids)), "it waited for both"
 
 
 def test_nothing_outlives_it_when_it_is_killed(root: Path, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_what_an_ended_command_leaves_running_is_ended_too(root: Path, tmp_path:
         pid = number_in(left)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 128 + signal.SIGTERM
-    assert not alive(pid)
+    until(lambda: not alive(pid), "it was killed", 20)
 
 
 def number_in(file: Path) -> int:

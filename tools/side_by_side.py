@@ -23,17 +23,26 @@ from typing import IO
 PATIENCE = 120.0
 """Seconds for putting away."""
 
+GLANCE = 0.1
+"""Seconds from one look at what runs to the next."""
+
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Ended(BaseException):
-    """Somebody wants this program to end."""
+class Ending:
+    """Remembers that somebody wants this program to end; nothing is interrupted by it."""
 
+    number = 0
 
-def _end(number: int, frame: FrameType | None) -> None:
-    for each in ENDINGS:
-        signal.signal(each, signal.SIG_IGN)
-    raise Ended(number)
+    def __init__(self) -> None:
+        for each in ENDINGS:
+            # Whoever has it go on when its terminal is closed, wants that. Ctrl-C is ignored only because it is in the
+            # background.
+            if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN:
+                signal.signal(each, self._remember)
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:
+        self.number = self.number or number
 
 
 def start(command: Sequence[str], output: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
@@ -76,31 +85,26 @@ def failure(name: str, status: int) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Returns the exit status: that of the tests, or of the others if only they failed."""
-    for number in ENDINGS:
-        # Whoever has it go on when its terminal is closed, wants that. Ctrl-C is ignored only because it is in the background.
-        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _end)
+    ending = Ending()
     name, *both = arguments
     middle = both.index("--")
     with tempfile.NamedTemporaryFile() as written, Path(written.name).open("rb") as output:
-        running: list[tuple[subprocess.Popen[bytes], signal.Signals]] = []
-        try:
-            running.append((start(both[:middle], written), signal.SIGTERM))
-            running.append((start(both[middle + 1 :]), signal.SIGINT))
-            (others, _), (tests, _) = running
-            tests.wait()
+        others, tests = start(both[:middle], written), start(both[middle + 1 :])
+        while not ending.number and tests.poll() is None:
+            time.sleep(GLANCE)
+        if not ending.number:
             sys.stdout.write(f"\n{f' {name} ':=^80}\n")
-            while True:
-                over = others.poll() is not None
-                show(output)
-                if over:
-                    break
-                time.sleep(0.2)
-        except Ended as ended:
-            sys.stderr.write("Stopping ...\n")
-            stop(running)
+        while not ending.number:
+            over = others.poll() is not None
             show(output)
-            return 128 + int(ended.args[0])
+            if over:
+                break
+            time.sleep(GLANCE)
+        else:
+            sys.stderr.write("Stopping ...\n")
+            stop(((others, signal.SIGTERM), (tests, signal.SIGINT)))
+            show(output)
+            return 128 + ending.number
     failed = [text for text in (failure("The tests", tests.returncode), failure(name, others.returncode)) if text]
     if failed:
         sys.stderr.write(f"{'. '.join(failed)}.\n")

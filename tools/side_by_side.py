@@ -23,6 +23,9 @@ from typing import IO
 PATIENCE = 120.0
 """Seconds for putting away."""
 
+STRAGGLERS = 5.0
+"""Seconds more for those that a command which has ended leaves in its group: they may be about to put away, too."""
+
 GLANCE = 0.1
 """Seconds from one look at what runs to the next."""
 
@@ -66,6 +69,10 @@ def stop(running: Sequence[tuple[subprocess.Popen[bytes], signal.Signals]]) -> N
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(max(0.0, deadline - time.monotonic()))
         with contextlib.suppress(ProcessLookupError):
+            last = time.monotonic() + STRAGGLERS
+            while process.poll() is not None and time.monotonic() < last:
+                os.killpg(process.pid, 0)
+                time.sleep(GLANCE)
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 

@@ -83,7 +83,7 @@ class App:
         self._stop, self._probed = stop or threading.Event(), threading.Event()
         self._started = clock.wall()
         self._troubles = Troubles(log, clock)
-        self._load, self.reloads = load or (lambda: settings), reloads or Requests(clock)
+        self._load, self.reloads = load or (lambda: self._whole), reloads or Requests(clock)
         self._security = security = Security(settings.web.config_file)
         # The port first: when it is taken, nothing has been started yet.
         self._socket = bind(settings.web.listen_address, settings.web.port)

@@ -145,7 +145,7 @@ def check(arguments: argparse.Namespace) -> int:
     name = choice.config_path(arguments) or "embedded default"
     counts = f"{_count(len(settings.targets), 'target')}, {_count(pairs, 'pair')}"
     if settings.own_shard != WHOLE:
-        counts += f"; {len(own(settings).targets)} of the targets are those of shard {settings.shard}"
+        counts += f"; shard {settings.own_shard} watches {_count(len(own(settings).targets), 'target')}"
     print(f"{name}: ok ({counts})")
     return 0
 

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from exporter.config import secrets
+from exporter.config.redactor import Redactor
+
 # How long an example takes, or takes to be thought of, says how busy the machine is.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
@@ -80,3 +83,9 @@ def libfaketime() -> Path:
         if candidate.exists():
             return candidate
     pytest.fail("libfaketime is missing: run ./check once, which fetches it, or install faketime", pytrace=False)
+
+
+@pytest.fixture
+def no_secrets_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test begins as a process that has read no secret; what it reads is not redacted in another one."""
+    monkeypatch.setattr(secrets, "_redactor", Redactor())

@@ -64,7 +64,7 @@ def test_shards_are_told_and_what_moves_when_there_is_one_more(tde, config):
     targets = [{"name": name, "engine": "sqlite"} for name in ("embedded", "orders", "db_7")]
     path = config({"shard": "1/3", "targets": targets})
 
-    assert tde("check", path).stdout.endswith("ok (3 targets, 3 pairs; 1 of the targets are those of shard 1/3)\n")
+    assert tde("check", path).stdout.endswith("ok (3 targets, 3 pairs; shard 1/3 watches 1 target)\n")
     lines = tde("-c", path, "targets", "--shards", "7").stdout.splitlines()
     told = {line.split()[0]: line.split()[1:] for line in lines[1:5] if line.split()}
     assert told["embedded"] == ["0/3", "4/7", "moves", "to", "4/7"]

@@ -19,7 +19,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from exporter import logs
-from exporter.config import secrets
 from exporter.config.secrets import SecretSource
 
 MARKER = "S3CR3T-7d1f\"x' y\\z=1"
@@ -27,10 +26,8 @@ ours = logging.getLogger("exporter.test_logs")
 
 
 @pytest.fixture(autouse=True)
-def _restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _restored(no_secrets_known: None) -> Iterator[None]:
     """Logging and secrets are the process's: what a test does must not reach the next one,"""
-    monkeypatch.setattr(secrets, "_known", set())
-    monkeypatch.setattr(secrets, "_pattern", None)
     root, own = logging.getLogger(), logging.getLogger("exporter")
     before = root.level, own.level, sys.excepthook, sys.unraisablehook, threading.excepthook
     yield

@@ -10,6 +10,7 @@ PANELS: dict[str, int] = {
     "TDEProbeProcessDown": 11,
     "TDECollectorFailing": 21,
     "TDEScratchLockElsewhere": 26,
+    "TDEShardMissing": 27,
     "TDEHistoryErrors": 33,
     "TDEExporterConfigReloadFailed": 46,
     "TDESeriesRefused": 41,

@@ -10,7 +10,6 @@ import logging
 import os
 import re
 import stat
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -19,18 +18,18 @@ from pydantic import BaseModel, Field, ModelWrapValidatorHandler, model_validato
 from pydantic_core import PydanticCustomError
 
 from exporter.config.opening import opened
+from exporter.config.redactor import MASK, Redactor
 from exporter.config.schema import Location, Strict
-from exporter.config.written import ENCODED, SHORTEST, cores, forms
 from exporter.domain.errors import SecretError, SecretOutOfReach
 
 logger = logging.getLogger(__name__)
 
-MASK = "***"
 LARGEST = 64 * 1024
 """Bytes. What is larger is no secret, but the wrong file."""
 
 _PLACE = re.compile(r"(secret file )/(?:[^\n]*?/)?(?=[^/\n]*?: (?:is|does|may|holds|cannot|the) )")
 _NO_MEANS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+_redactor = Redactor()
 _REMEDY = "Write it as `file: /path/of/the/file` or `env: NAME_OF_A_VARIABLE`"
 
 
@@ -79,7 +78,7 @@ class SecretSource(Strict):
             raise SecretError("is empty", where=where, remedy="Put the secret into it")
         if "\0" in secret:
             raise SecretError("holds NUL characters", where=where, remedy="Write the secret as plain text in UTF-8")
-        _remember(secret)
+        _redactor.remember(secret)
         if secret != secret.strip() or secret.startswith("\ufeff"):
             logger.warning("%s: the secret begins or ends with white space, which is kept", where)
         return secret
@@ -139,36 +138,9 @@ def _variable_text(name: str, environ: Mapping[str, str]) -> str:
         raise SecretError("is not text in UTF-8", where=where, remedy="Write the secret as UTF-8") from None
 
 
-_lock = threading.Lock()
-_known: set[str] = set()
-_pattern: re.Pattern[str] | None = None
-_cores: frozenset[str] = frozenset()
-
-
-def _remember(secret: str) -> None:
-    """Redact this value from now on, also the way drivers, URLs and JSON write it."""
-    global _pattern, _cores
-    if len(secret) < SHORTEST or secret in _known:
-        return
-    written, encoded = forms(secret), cores(secret)
-    with _lock:
-        _cores |= encoded
-        if not written <= _known:
-            _known.update(written)
-            # The longest first, so that a secret that contains another one leaves no remainder.
-            _pattern = re.compile("|".join(re.escape(value) for value in sorted(_known, key=len, reverse=True)))
-
-
 def redact(text: str) -> str:
     """The text with `***` in place of every secret that this process has ever read."""
-    if _pattern is None:
-        return text
-    return ENCODED.sub(_unless_encoded, _pattern.sub(MASK, text))
-
-
-def _unless_encoded(found: re.Match[str]) -> str:
-    token = found[0]
-    return MASK if any(len(core) <= len(token) and core in token for core in _cores) else token
+    return _redactor.redact(text)
 
 
 def shown(text: str) -> str:

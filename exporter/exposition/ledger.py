@@ -176,8 +176,8 @@ class Ledger:
             self._state_errors = max(self._state_errors, errors)
 
     def change(self, settings: Settings, changes: Changes, whole: Settings | None = None) -> frozenset[SeriesKey]:
-        """Take up other settings, between two views; `whole` are those with the targets of other shards. What was counted of targets that are kept or changed goes on, what was
-        known of removed ones is gone.
+        """Take up other settings, between two views; `whole` are those with the targets of other shards. What was
+        counted of targets that are kept or changed goes on, what was known of removed ones is gone.
 
         Which series shall be filled from the history: those of added targets, and those that are measured otherwise.
         """

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from exporter.config.schema import Settings, TargetSettings
-from exporter.domain.errors import Reason
 from exporter.domain.model import CONTENDED, Operation, SeriesKey, Snapshot, TargetFacts, Tick, Variant
 from exporter.domain.states import EncryptionState
 from exporter.exposition.activity import ActivityBook
@@ -20,6 +19,7 @@ from exporter.exposition.collectors import SHORTEST_EXPIRY, CollectorBook
 from exporter.exposition.facts import screened_facts, screened_pair, screened_state
 from exporter.exposition.lock_book import LockBook
 from exporter.exposition.pair_book import Judgements, PairBook
+from exporter.exposition.reach import UNREACHABLE, Reach
 from exporter.exposition.screening import number, screened, screened_snapshot, words
 from exporter.exposition.series_book import Levels, Plan
 from exporter.exposition.standbys import StandbyBook
@@ -46,11 +46,6 @@ from exporter.probing.messages import (
     collector_intervals,
 )
 
-UNREACHABLE = frozenset({Reason.CONNECT, Reason.AUTH, Reason.TLS, Reason.TIMEOUT, Reason.UNAVAILABLE})
-"""Reasons that mean: the database could not be used. Others concern one collector."""
-WAITING = frozenset({Reason.LOCK_TIMEOUT, Reason.BLOCKED})
-"""Reasons that mean: the database was there and worked, and somebody else was in the way."""
-
 
 class TargetBook:
     """One configured target. Not thread-safe: the ledger's lock guards it."""
@@ -61,8 +56,9 @@ class TargetBook:
         budgets = settings.budgets_of(target)
         self._load_limit = budgets.time_share_ratio + budgets.boost_time_share_ratio
         self._budgets = BudgetBook(settings, target)
-        self._canary_expiry = max(2 * intervals[CANARY], SHORTEST_EXPIRY)
+        canary_expiry = max(2 * intervals[CANARY], SHORTEST_EXPIRY)
         self._state_expiry = max(2 * intervals[ENCRYPTION_STATE], SHORTEST_EXPIRY)
+        self._reach = Reach(canary_expiry, self._state_expiry)
         if target.standbys:
             # Heartbeats that go well are told as seldom as the standbys are read.
             intervals[HEARTBEAT] = max(intervals[HEARTBEAT], intervals[STANDBY])
@@ -70,7 +66,7 @@ class TargetBook:
         self._activity = ActivityBook(max(2 * intervals[ACTIVITY], SHORTEST_EXPIRY))
         self._standbys = StandbyBook(target.standbys, max(2 * intervals.get(STANDBY, 0.0), SHORTEST_EXPIRY))
         # A lock is kept as long as its session, whatever the lane is busy with.
-        self._lock = LockBook(max(self._canary_expiry, self._state_expiry))
+        self._lock = LockBook(max(canary_expiry, self._state_expiry))
         self._pairs = {pair.name: PairBook(target, pair, self._state_expiry) for pair in target.pairs}
         self._errors = Counter(dict.fromkeys(sorted(UNREACHABLE), 0))
         self._connects, self._connect_seconds = 0, 0.0
@@ -84,31 +80,20 @@ class TargetBook:
         self.baselines = BaselineBook(target.name)
         self.epoch_event = ""
         """The id of the newest event that opened an epoch."""
-        self._lost = self._reached = False
-        self._canary_works: bool | None = None
-        self._canary_succeeds: bool | None = None
-        self._shut_out = False
-        self._round_ticks = self._round_successes = self._round_waits = 0
-        self._worked: float | None = None
-        self._canary_worked: float | None = None
 
     # -- messages ----------------------------------------------------------------------------------------
 
     def reached(self, message: TargetReached, now: float) -> None:
-        self._works(now)
+        self._reach.connected(message, now)
         self._problem = ""
-        self._shut_out = False if message.connects > 0 else self._shut_out
         self._facts = screened_facts(message.facts)
         self._connects += max(0, message.connects)
         self._connect_seconds += self._believed(message.seconds, number) or 0.0
 
     def failed(self, message: TargetFailed) -> None:
-        self._lost = False
         self._problem = words(message.words) or message.reason.value
-        if message.connecting or message.reason in UNREACHABLE:
+        if self._reach.failed(message):
             self._errors[message.reason] += 1
-        if message.connecting or message.reason in UNREACHABLE:
-            self._reached = False
 
     def tick(self, tick: Tick, now: float) -> Tick | None:
         """Count a tick; the tick as it may enter statistics, dropped where it may not. None where nobody configured it."""
@@ -120,17 +105,10 @@ class TargetBook:
         self._invalid += result.invalid
         self._ticks += 1
         self._contended += tick.dropped == CONTENDED
-        self._round_ticks += 1
+        self._reach.tick()
         counted = pair.tick(tick, result, self._facts, self.epoch_event)
         for variant in Variant:
-            burst = counted.burst(variant)
-            if len(burst.failures) < len(burst.samples):
-                self._round_successes += 1
-                self._canary_worked = now
-                self._works(now)
-            elif not WAITING.isdisjoint(burst.failures):
-                self._round_waits += 1
-                self._works(now)
+            self._reach.burst(counted.burst(variant), now)
         return counted
 
     def pair_checked(self, message: PairChecked, now: float) -> None:
@@ -141,7 +119,7 @@ class TargetBook:
         facts, invalid = screened_pair(message.facts)
         self._invalid += invalid
         pair.checked(facts, now)
-        self._works(now)
+        self._reach.works(now)
 
     def state_read(self, message: StateRead, now: float) -> None:
         state, invalid = screened_state(message.state)
@@ -150,11 +128,11 @@ class TargetBook:
         self._key_activated = {
             keystore.name: keystore.key_activated for keystore in state.keystores if keystore.key_activated is not None
         }
-        self._works(now)
+        self._reach.works(now)
 
     def activity_read(self, message: ActivityRead, now: float) -> None:
         self._invalid += self._activity.read(message.activity, now)
-        self._works(now)
+        self._reach.works(now)
 
     def standbys_read(self, message: StandbysRead, now: float) -> None:
         self._invalid += self._standbys.read(message.standbys, now)
@@ -169,23 +147,14 @@ class TargetBook:
             return
         self._invalid += collector.done(message, now)
         self._building = None
+        self._reach.collector_done(message, now)
         if message.reason is None:
-            self._works(now)
             self._problem = ""
-        elif message.reason is Reason.CONNECT or (
-            message.reason in UNREACHABLE and message.collector not in (HEARTBEAT, STANDBY)
-        ):
-            self._lost, self._reached = False, False
-        elif message.reason is not Reason.CANCELLED and message.collector not in (HEARTBEAT, STANDBY):
-            # Somebody tried, and got no further than to an error; whether it was reached before stays as it was.
-            self._lost = False
-        if message.collector == CANARY:
-            self._end_round(message.reason, now)
 
     def building(self, message: Building, now: float) -> None:
         share = self._believed(message.share, number)
         self._building = (words(message.what), min(1.0, share or 0.0))
-        self._works(now)
+        self._reach.works(now)
 
     def load(self, share: object) -> None:
         self._load = self._believed(share, number)
@@ -209,10 +178,7 @@ class TargetBook:
 
     def lost(self) -> None:
         """Its probe process is down: whatever was known is not known any more."""
-        self._lost, self._reached = True, False
-        self._canary_works = self._canary_succeeds = self._canary_worked = self._worked = None
-        self._shut_out = False
-        self._round_ticks = self._round_successes = self._round_waits = 0
+        self._reach.lost()
         self._state = self._facts = self._building = self._load = None
         for pair in self._pairs.values():
             pair.lost()
@@ -257,7 +223,7 @@ class TargetBook:
 
     def plans(self, now: float) -> Iterator[tuple[SeriesKey, Plan]]:
         """How each series is measured now."""
-        unreachable = not self._up(now)
+        unreachable = not self._reach.up(now)
         for name in self._pairs:
             for operation in self.settings.canary_operations:
                 period = self._budgets.period(name, operation, now)
@@ -278,10 +244,10 @@ class TargetBook:
         taken: float | None,
         levels: Mapping[SeriesKey, Levels],
     ) -> TargetView:
-        up, activity = self._up(now), self._activity.view(now)
+        up, activity = self._reach.up(now), self._activity.view(now)
         collectors = [collector.view(now) for collector in self._collectors.values()]
         pairs = tuple(self._pair_view(pair, now, judgements, up, levels) for pair in self._pairs.values())
-        facts = self._facts if self._heard(now) else None
+        facts = self._facts if self._reach.heard(now) else None
         return TargetView(
             name=self.settings.name,
             engine=self.settings.engine,
@@ -295,7 +261,7 @@ class TargetBook:
             ticks=self._ticks,
             contended=self._contended,
             load=self._load,
-            load_limit=None if self._lost else self._load_limit,
+            load_limit=None if self._reach.unknown else self._load_limit,
             budgets=self._budgets.shares(now),
             bytes_read=self._budgets.bytes_read,
             bytes_written=self._budgets.bytes_written,
@@ -306,7 +272,7 @@ class TargetBook:
             building=self._building,
             snapshot=tuple(row for row in snapshot if self.valid(row.pair)),
             snapshot_taken=taken,
-            standbys=() if self._lost else self._standbys.view(now),
+            standbys=() if self._reach.unknown else self._standbys.view(now),
             activity=activity,
             lock=self._lock.view(now),
             events=self.baselines.events,
@@ -316,17 +282,9 @@ class TargetBook:
     def _pair_view(
         self, pair: PairBook, now: float, judgements: Judgements, up: bool | None, levels: Mapping[SeriesKey, Levels]
     ) -> PairView:
-        measured = self._canary_worked is not None and now - self._canary_worked <= self._canary_expiry
-        view = self._budgets.rated(pair.view(now, judgements, up, measured, self.epoch_event), now)
+        shown = pair.view(now, judgements, up, self._reach.measured(now), self.epoch_event)
+        view = self._budgets.rated(shown, now)
         return self.baselines.shown(view, levels)
-
-    def _heard(self, now: float) -> bool:
-        return self._worked is not None and now - self._worked <= max(self._canary_expiry, self._state_expiry)
-
-    def _up(self, now: float) -> bool | None:
-        if self._lost:
-            return None
-        return self._reached and self._heard(now) and self._canary_works is not False and not self._shut_out
 
     def _words(self) -> str:
         if self._problem:
@@ -334,25 +292,6 @@ class TargetBook:
         problems = [collector.problem for collector in self._collectors.values()]
         problems += [pair.problem for pair in self._pairs.values()]
         return next((problem for problem in problems if problem), "")
-
-    def _works(self, now: float) -> None:
-        self._worked = now
-        self._lost, self._reached = False, True
-
-    def _end_round(self, reason: Reason | None, now: float) -> None:
-        """Judge a round of canaries: one in which every sample failed did not use the database, unless one of them waited
-        for somebody else, who does use it.
-
-        A round without ticks (budget used up, no valid pair) tells nothing new: what was shown stays. Where no session
-        for canaries is to be had, others that work do not make the target usable.
-        """
-        self._shut_out = reason in UNREACHABLE
-        if self._round_ticks:
-            self._canary_succeeds = self._round_successes > 0
-            self._canary_works = self._canary_succeeds or self._round_waits > 0
-        if reason is None and self._canary_succeeds is not False:
-            self._canary_worked = now
-        self._round_ticks = self._round_successes = self._round_waits = 0
 
     def _believed(self, value: object, kind: Callable[[object], float | None]) -> float | None:
         found = kind(value)

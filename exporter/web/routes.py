@@ -101,8 +101,8 @@ class AppState:
     """Everything that is served comes from here. What is called is called on the server's loop: must return at once.
 
     `targets` gives the names of the targets that are measured here with the engine of each, `elsewhere` says in words who
-    else measures one. `reload` has the configuration read
-    anew: whether that was done, and that or why not in words (one line or more).
+    else measures one (empty: nobody). `reload` has the configuration read anew: whether that was done, and that or why not in
+    words (one line or more).
     """
 
     pages: PageSource
@@ -129,11 +129,9 @@ def build_app(state: AppState, security: Security, loopback: bool = True) -> ASG
 
     async def probe(request: Request) -> Response:
         names = request.query_params.getlist("target")
-        if len(names) == 1 and names[0] not in state.targets() and (words := state.elsewhere(names[0])):
-            return _line(404, words)
-        if len(names) != 1 or names[0] not in state.targets():
-            return _line(400, "name one configured target: /probe?target=NAME; /sd lists them")
-        return _metrics(state.pages, request, names[0])
+        if len(names) == 1 and names[0] in state.targets():
+            return _metrics(state.pages, request, names[0])
+        return _not_measured(state, names)
 
     async def discovery(request: Request) -> Response:
         groups = discovered(request.headers.get("host", ""), state.targets())
@@ -176,6 +174,12 @@ def build_app(state: AppState, security: Security, loopback: bool = True) -> ASG
     # A redirect would repeat the client's own Host header to it; an unknown path is simply unknown.
     app.router.redirect_slashes = False
     return _Limits(Guard(app, security))
+
+
+def _not_measured(state: AppState, names: list[str]) -> Response:
+    if len(names) == 1 and (words := state.elsewhere(names[0])):
+        return _line(404, words)
+    return _line(400, "name one configured target: /probe?target=NAME; /sd lists them")
 
 
 def _metrics(pages: PageSource, request: Request, part: str | None) -> Response:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import http.client
 import threading
 import time
 
 from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parsed
 
+from tests.chaos.scraper import Scraper
 from tests.chaos.world import DEAD, EMBEDDED, LIVING, SCRIPTED, SHOP, World
 
 PERIOD = 0.2
-OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+SLOW = 0.1
+"""Seconds; what took longer is told among the faults."""
 EXPIRED_AFTER, PAUSE = 3.0 + 1.0, 5.0
 """Seconds after which a target that is down has no gauges: two intervals, 3 s at least, and one in which it was not known yet;
 and the longest pause between two pages, on a machine that is not as busy as to make it longer."""
@@ -38,20 +39,6 @@ SHARES = {"0": (EMBEDDED, SCRIPTED), "1": (SHOP, DEAD)}
 """Which probe process has which targets."""
 
 Key = tuple[str, frozenset[tuple[str, str]]]
-
-
-def scraped(port: int) -> tuple[str, str]:
-    """The metrics, and what is wrong with the answer, over a connection of its own."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20.0)
-    try:
-        connection.request("GET", "/metrics", headers={"Accept": OPENMETRICS})
-        answer = connection.getresponse()
-        text = answer.read().decode()
-    except (OSError, http.client.HTTPException) as error:
-        return "", repr(error)
-    finally:
-        connection.close()
-    return text, "" if answer.status == 200 else f"status {answer.status}: {text[:100]}"
 
 
 class Page:
@@ -93,6 +80,7 @@ class Watcher:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._scraper = Scraper()
         self._problems: dict[str, tuple[str, int]] = {}
         self.pages = self.losses = 0
         self.longest_loss = self.oldest_page = 0.0
@@ -119,6 +107,7 @@ class Watcher:
         self._stop.set()
         for thread in self._threads:
             thread.join(30)
+        self._scraper.close()
 
     @property
     def problems(self) -> list[str]:
@@ -149,8 +138,7 @@ class Watcher:
         while not self._stop.wait(PERIOD):
             world = self._world
             touched, generation, serving, cut = world.touched, world.generation, world.serving, world.seen_cut
-            begun = time.monotonic()
-            text, words = scraped(world.daemon.port)
+            took, words, text = self._scraper.scrape(world.daemon.port)
             ended = time.monotonic()
             with world.lock:
                 if world.touched != touched or world.generation != generation or world.frozen:
@@ -160,7 +148,10 @@ class Watcher:
                 if serving:
                     self.note(f"a scrape failed though nothing was done to the daemon: {words}")
                 continue
-            self.scrapes.append(ended - begun)
+            self.scrapes.append(took)
+            if took > SLOW:
+                since = ended - world.last_harm
+                print(f"{time.strftime('%H:%M:%S')} a scrape took {took:.3f} s, {since:.1f} s after the last harm")
             self._judge(text, generation, ended, cut and world.seen_cut)
 
     def _judge(self, text: str, generation: int, now: float, cut: bool) -> None:

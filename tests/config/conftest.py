@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from exporter.config import secrets
-
 
 @pytest.fixture(autouse=True)
-def _no_secrets_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secrets, "_known", set())
-    monkeypatch.setattr(secrets, "_pattern", None)
+def _no_secrets_known(no_secrets_known: None) -> None:
+    pass

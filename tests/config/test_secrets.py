@@ -25,6 +25,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from exporter.config.redactor import Redactor
 from exporter.config.secrets import LARGEST, SecretSource, redact, shown, sources
 from exporter.domain.errors import SecretError
 
@@ -293,11 +294,23 @@ def test_no_program_writes_a_secret_in_a_way_that_is_not_found(
     writer: str, before: str, after: str, lines: bool
 ) -> None:
     secret = f"x{before}{INNER}{after}" + ("\n" + INNER + "-2" if lines else "")
-    SecretSource(env="PW").read({"PW": secret + "\n"})
+    redactor = Redactor()
+    redactor.remember(secret)
     text = WRITERS[writer](secret)
 
     assert traces(secret, text)
-    assert traces(secret, redact(text)) == []
+    assert traces(secret, redactor.redact(text)) == []
+
+
+def test_a_secret_that_is_the_writing_of_another_one_is_found_in_its_own_writings() -> None:
+    first = 'x"Kx7Qm2Zr9Tb4'
+    second = json.dumps(first)[1:-1]
+    redactor = Redactor()
+    redactor.remember(first)
+    redactor.remember(second)
+
+    for write in WRITERS.values():
+        assert traces(second, redactor.redact(write(second))) == []
 
 
 def test_words_that_are_no_secret_stay() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from exporter.config import secrets
 from exporter.config.secrets import SecretSource
 from exporter.domain.errors import Reason
 from exporter.domain.model import Burst, Snapshot, Work
@@ -75,11 +74,7 @@ def test_what_concerns_nobody_configured_is_ignored(stage: Stage) -> None:
     assert stage.value("tde_target_connects_total") == 0
 
 
-def test_a_secret_that_a_driver_repeats_is_shown_nowhere(
-    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(secrets, "_known", set())
-    monkeypatch.setattr(secrets, "_pattern", None)
+def test_a_secret_that_a_driver_repeats_is_shown_nowhere(stage: Stage, tmp_path: Path, no_secrets_known: None) -> None:
     (tmp_path / "secret").write_text("S3CR3T-4711\n")
     marker = SecretSource(file=tmp_path / "secret").read()
     said = f"{'x' * 120} login failed for {marker}"

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from exporter.config import secrets
 from exporter.config.schema import PairSettings, Settings
 from exporter.config.secrets import SecretSource
 from exporter.domain.clock import FakeClock
@@ -25,10 +24,8 @@ MARKER = "S3CR3T-4711"
 
 
 @pytest.fixture
-def marker(monkeypatch, tmp_path):
+def marker(no_secrets_known, tmp_path):
     """A secret that this process has read."""
-    monkeypatch.setattr(secrets, "_known", set())
-    monkeypatch.setattr(secrets, "_pattern", None)
     (tmp_path / "secret").write_text(MARKER)
     return SecretSource(file=tmp_path / "secret").read()
 
@@ -134,9 +131,7 @@ def test_the_rest_of_the_words_is_left(said):
     assert [(state.standby, state.problem) for state in read.standbys] == [("dr", "Access denied using ***")]
 
 
-def test_names_from_the_configuration_stay_even_where_a_secret_is_part_of_them(monkeypatch, tmp_path):
-    monkeypatch.setattr(secrets, "_known", set())
-    monkeypatch.setattr(secrets, "_pattern", None)
+def test_names_from_the_configuration_stay_even_where_a_secret_is_part_of_them(no_secrets_known, tmp_path):
     (tmp_path / "secret").write_text("orders")
     SecretSource(file=tmp_path / "secret").read()
     done = messages.CollectorDone("orders-dr", "canary", 0.1, 0.0, None, "password orders refused")

@@ -12,7 +12,7 @@ _INSTANCE = ("job", "instance")
 def groups(v: Thresholds) -> tuple[Group, ...]:
     """The alerts about the exporter itself."""
     return (
-        Group("tde-exporter", (*_down(v), *_parts(v), *_troubles(v), *_certificate(v))),
+        Group("tde-exporter", (*_down(v), *_parts(v), *_several(), *_troubles(v), *_certificate(v))),
         Group("tde-exporter-slow", _lost(v), interval=300),
     )
 
@@ -95,6 +95,13 @@ def _parts(v: Thresholds) -> tuple[Alert, ...]:
             board=Board.EXPORTER,
             shows=("job", "target"),
         ),
+    )
+
+
+def _several() -> tuple[Alert, ...]:
+    """What goes wrong where several exporters share a fleet. An exporter that is down has an alert of its own; one that
+    Prometheus does not know any more is missed here only."""
+    return (
         Alert(
             "TDEScratchLockElsewhere",
             Severity.WARNING,
@@ -108,6 +115,26 @@ def _parts(v: Thresholds) -> tuple[Alert, ...]:
             keep=300,
             board=Board.EXPORTER,
             shows=(*_INSTANCE, "target"),
+        ),
+        Alert(
+            "TDEShardMissing",
+            Severity.WARNING,
+            "exporter",
+            """
+            max by (job) (tde_exporter_configured_targets)
+            - sum by (job) (tde_exporter_targets)
+            > 0
+            unless on (job)
+            up == 0
+            """,
+            "Nobody watches {{ $value }} of the configured databases",
+            "The exporters of the job {{ $labels.job }} have shares of one configuration, but together they watch {{ $value }} "
+            "databases fewer than stand in it; alerts on those are silent. A shard was not started or is unknown to Prometheus, or "
+            "the shards have other numbers than each other: the panel lists what each one has.",
+            wait=RESTART,
+            keep=300,
+            board=Board.EXPORTER,
+            shows=("job",),
         ),
     )
 

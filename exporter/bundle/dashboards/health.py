@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from exporter.bundle.dashboards.board import Board, Place, Row, asked
 from exporter.bundle.dashboards.health_inside import PROCESS, TRUTH
+from exporter.bundle.dashboards.health_shares import SHARES
 from exporter.bundle.dashboards.limits import SILENT_SECONDS, SILENT_SECONDS_SOON
 from exporter.bundle.dashboards.palette import (
     BAD,
@@ -275,30 +276,6 @@ WORK = Row(
                 calcs=LAST,
             ),
         ),
-        Place(
-            26,
-            24,
-            6,
-            timeseries(
-                "Databases that somebody else writes to",
-                "Of how many databases each exporter has not the lock that guards what exporters write there.",
-                "Should be 0. More: a database stands in two configurations, or a shard has two replicas; the landing page of"
-                " that exporter names the other one.",
-                [
-                    Query(
-                        f"sum by (instance) (tde_exporter_scratch_lock_held{{{_DATABASES}}} == bool 0)",
-                        "{{instance}}",
-                    )
-                ],
-                "none",
-                none="nothing is written anywhere",
-                decimals=0,
-                low=0,
-                steps_of=True,
-                shown=(None, 1),
-                calcs=LAST,
-            ),
-        ),
     ),
 )
 
@@ -314,5 +291,5 @@ def health() -> Board:
             asked("instance", "Instance", 'label_values(tde_exporter_build_info{job=~"$job"}, instance)', several=True),
             asked("target", "Target", f"label_values(tde_target_up{{{INSTANCE}}}, target)", several=True),
         ],
-        rows=[STATUS, WORK, TRUTH, PROCESS],
+        rows=[STATUS, WORK, SHARES, TRUTH, PROCESS],
     )

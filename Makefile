@@ -18,14 +18,7 @@ help:
 
 setup:
 	@tools/setup.sh test
-	@tools/get_prometheus.sh
-	@tools/get_faketime.sh >/dev/null
-	@tools/get_deploy_checks.sh >/dev/null
-	@tools/get_systemd.sh >/dev/null
-	@tools/get_mariadb.sh 10.11 >/dev/null
-	@tools/get_mariadb.sh 11.8 >/dev/null
-	@tools/get_mysql.sh >/dev/null || true
-	@tools/get_node_packages.sh check-dashboards/grafana-10.4 check-dashboards/grafana-13.2 >/dev/null
+	@tools/get_test_needs.sh
 
 run:
 	@./run

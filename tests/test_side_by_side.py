@@ -1,4 +1,4 @@
-"""tools/side_by_side.py, which ./check runs the tests and those of the image with."""
+"""tools/side_by_side.py, by which ./check runs the tests beside those of the image."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ print(sys.argv[1], "puts away after", signal.Signals(signal.sigwait(endings)).na
 
 
 def command(root: Path, others: list[str], tests: list[str]) -> list[str]:
-    return [sys.executable, str(root / "tools" / "side_by_side.py"), "The image", *others, "--", *tests]
+    return [sys.executable, str(root / "tools" / "side_by_side.py"), "The tests", *tests, "--", "The image", *others]
 
 
 def shell(text: str) -> list[str]:

@@ -1,8 +1,8 @@
-"""Runs the tests, and beside them others that need longer than processor time: side_by_side.py NAME OTHERS... -- TESTS...
+"""Runs two commands beside each other: side_by_side.py NAME FIRST... -- NAME SECOND...
 
-What the tests say is shown at once. What the others say follows in whole, under the heading NAME, when the tests have
+What the first says is shown at once. What the second says follows in whole, under its name as a heading, when the first has
 ended, and from then on as it comes. Fails if either fails, and says which. Each runs in a process group of its own; an end
-of this program, by Ctrl-C or otherwise, is a Ctrl-C for the tests and a SIGTERM for the others, once, and it waits until
+of this program, by Ctrl-C or otherwise, is a Ctrl-C for the first and a SIGTERM for the second, once, and it waits until
 both have put away what they had.
 """
 
@@ -91,31 +91,32 @@ def failure(name: str, status: int) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Returns the exit status: that of the tests, or of the others if only they failed."""
+    """Returns the exit status: that of the first, or of the second if only that failed."""
     ending = Ending()
-    name, *both = arguments
-    middle = both.index("--")
+    middle = arguments.index("--")
+    (first_name, *first_command), (name, *second_command) = arguments[:middle], arguments[middle + 1 :]
     with tempfile.NamedTemporaryFile() as written, Path(written.name).open("rb") as output:
-        others, tests = start(both[:middle], written), start(both[middle + 1 :])
-        while not ending.number and tests.poll() is None:
+        second, first = start(second_command, written), start(first_command)
+        while not ending.number and first.poll() is None:
             time.sleep(GLANCE)
         if not ending.number:
             sys.stdout.write(f"\n{f' {name} ':=^80}\n")
         while not ending.number:
-            over = others.poll() is not None
+            over = second.poll() is not None
             show(output)
             if over:
                 break
             time.sleep(GLANCE)
         else:
             sys.stderr.write("Stopping ...\n")
-            stop(((others, signal.SIGTERM), (tests, signal.SIGINT)))
+            stop(((second, signal.SIGTERM), (first, signal.SIGINT)))
             show(output)
             return 128 + ending.number
-    failed = [text for text in (failure("The tests", tests.returncode), failure(name, others.returncode)) if text]
+    ends = failure(first_name, first.returncode), failure(name, second.returncode)
+    failed = [text for text in ends if text]
     if failed:
         sys.stderr.write(f"{'. '.join(failed)}.\n")
-    status = tests.returncode or others.returncode
+    status = first.returncode or second.returncode
     return status if status >= 0 else 128 - status
 
 

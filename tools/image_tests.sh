@@ -5,10 +5,13 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-why=$(.venv/bin/python -m tests.image.possible) || {
-    echo "The container image is not tested on this machine: ${why:-it cannot be told whether a Docker Engine can be started}."
-    exit 0
-}
+possible=0
+why=$(.venv/bin/python -m tests.image.possible) || possible=$?
+case $possible in
+    0) ;;
+    3) echo "The container image is not tested on this machine: $why."; exit 0 ;;
+    *) echo "The container image could not be tested: it cannot be told whether a Docker Engine can be started."; exit 1 ;;
+esac
 
 # A download that fails for once is tried again.
 fetched() { "$@" >/dev/null || { echo "Tries again: $*"; "$@" >/dev/null; }; }

@@ -1,6 +1,7 @@
 """Whether a Docker Engine can be started on this machine at all: python -m tests.image.possible says in a line why not.
 
-What is missing cannot be mended by a test. Whatever goes wrong where nothing is missing is a failure.
+What is missing cannot be mended by a test. Whatever goes wrong where nothing is missing is a failure. The exit status is
+0 where an engine can be started, 3 where it cannot; any other is a defect of this program.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pathlib import Path
 CONTROL_GROUPS = "/sys/fs/cgroup"
 SIOCBRADDBR = 0x89A0
 """The request of Linux that makes a network bridge."""
+
+IMPOSSIBLE = 3
 
 BRIDGE, MOUNTED = "tde-tried", "tde-exporter-tried"
 
@@ -63,7 +66,9 @@ def try_namespaces() -> None:
     command = ["unshare", "--mount", "--net", "--pid", "--fork", sys.executable, "-m", __spec__.name, INSIDE]
     tried = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if tried.returncode != 0:
-        words = (tried.stdout.strip() or str(tried.returncode)).splitlines()[-1]
+        words = (tried.stdout.strip() or f"what tries it ended by {tried.returncode}").splitlines()[-1]
+        if tried.returncode == 1 and not words.startswith("unshare:"):
+            raise RuntimeError(tried.stdout)
         raise Impossible(words.replace("unshare: unshare failed", "namespaces cannot be made"))
 
 
@@ -89,7 +94,7 @@ def try_root(mounts: Sequence[str]) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Returns 0 where an engine can be started, else 1."""
+    """Returns the exit status."""
     try:
         if arguments == [INSIDE]:
             inside()
@@ -102,7 +107,7 @@ def main(arguments: Sequence[str]) -> int:
         try_namespaces()
     except Impossible as error:
         print(error)
-        return 1
+        return IMPOSSIBLE
     return 0
 
 

@@ -73,7 +73,7 @@ def test_every_query_of_every_dashboard_has_data(stack: Stack) -> None:
             return not left
 
         with contextlib.suppress(AssertionError):
-            until(explained, "every query has data", 180)
+            until(explained, "every query has data", 300)
         explained()
     assert left == []
     assert [problem for answer in found for problem in answer.problems(frozenset({"channel"}))] == []

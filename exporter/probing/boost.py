@@ -162,10 +162,10 @@ class Boost:
         return LONGEST_SHARE * self._interval
 
     def _lasting(self, key: Key) -> float:
-        """Seconds for which an operation counts as boosted after such a tick: until its next one, which is begun in the
-        first round after its period."""
+        """Seconds for which an operation counts as boosted after such a tick: whole rounds, until its next one, which is
+        begun in the first round after its period."""
         period = self._governor.period(key)
-        return self._interval if period <= self._interval else period + self._interval
+        return self._interval * (1 if period <= self._interval else 1 + math.ceil(period / self._interval))
 
     def _refusal(self, key: Key, expected: Amounts, spent: Amounts, now: float) -> str:
         """Why there is no room for what the extra samples are expected to take; empty where there is."""

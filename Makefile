@@ -4,10 +4,10 @@ VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' exporter/__init__.py)
 
 help:
 	@echo "make run        install what is missing and serve, as ./run does"
-	@echo "make test       install what the tests need, then all checks and tests, as ./check does"
+	@echo "make test       install what the tests need, then all checks and tests, as ./check does; the image's too"
 	@echo "make test-long  the tests that take minutes"
 	@echo "make test-image the container image on a Docker Engine of its own; needs root, and minutes"
-	@echo "make test-image-quick  the same without what takes longest; says why where no engine can be started"
+	@echo "make test-image-quick  the same without what takes longest, as in ./check; says why where no engine can be started"
 	@echo "make image      build the container image tde-exporter with this machine's docker"
 	@echo "make setup      install what is needed to develop and test"
 	@echo "make lint       formatting, lint and types only"
@@ -18,14 +18,7 @@ help:
 
 setup:
 	@tools/setup.sh test
-	@tools/get_prometheus.sh
-	@tools/get_faketime.sh >/dev/null
-	@tools/get_deploy_checks.sh >/dev/null
-	@tools/get_systemd.sh >/dev/null
-	@tools/get_mariadb.sh 10.11 >/dev/null
-	@tools/get_mariadb.sh 11.8 >/dev/null
-	@tools/get_mysql.sh >/dev/null || true
-	@tools/get_node_packages.sh check-dashboards/grafana-10.4 check-dashboards/grafana-13.2 >/dev/null
+	@tools/get_test_needs.sh
 
 run:
 	@./run
@@ -46,8 +39,7 @@ test-image:
 test-image-quick:
 	@tools/setup.sh test
 	@tools/get_prometheus.sh
-	@tools/image_tests.sh prepare
-	@tools/image_tests.sh run
+	@tools/image_tests.sh
 
 image:
 	docker build --tag tde-exporter:$(VERSION) --tag tde-exporter:latest --build-arg VERSION=$(VERSION) --build-arg REVISION=$(shell git rev-parse HEAD 2>/dev/null) .

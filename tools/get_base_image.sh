@@ -30,8 +30,8 @@ if ! [ -f $dest ]; then
     ln -s /usr/bin/python3 "$top/made/usr/local/bin/python"
     ln -s /usr/bin/pip3 "$top/made/usr/local/bin/pip"
     # A build shall trust whom this machine trusts, for example the proxy in front of its package index.
-    certificates=${PIP_CERT:-${SSL_CERT_FILE:-}}
-    [ -z "$certificates" ] || cat "$certificates" >"$top/made/etc/ssl/certs/ca-certificates.crt"
+    certificates=${PIP_CERT:-${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}}
+    ! [ -r "$certificates" ] || cat "$certificates" >"$top/made/etc/ssl/certs/ca-certificates.crt"
     tar -C "$top/made" -cf $dest.new .
     mv $dest.new $dest
 fi

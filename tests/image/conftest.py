@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import exporter
-from tests.image.engine import BASE, ROOT, Engine
+from tests.image.engine import BASE, ROOT, Engine, at_second_try
 from tests.image.stack import SERVICES, Stack
 
 IMAGE = "tde-exporter:tried"
@@ -38,7 +38,7 @@ def engine() -> Iterator[Engine]:
     """With the stand-in for the official Python image loaded."""
     # Asked to end, pytest would leave the engine running.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    engine = Engine()
+    engine = at_second_try(Engine)
     try:
         engine.load_base()
         yield engine
@@ -61,7 +61,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def image(engine: Engine, sources: Path) -> str:
     """The name of the image, built as `make image` does."""
     labels = (f"--build-arg=VERSION={exporter.__version__}", "--build-arg=REVISION=tried")
-    engine.build(IMAGE, *labels, context=sources)
+    at_second_try(lambda: engine.build(IMAGE, *labels, context=sources))
     return IMAGE
 
 

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.processes import until
 
 ROOT = Path(__file__).resolve().parents[2]
 BASE = "python:3.13-slim-trixie"
 
+Made = TypeVar("Made")
+
+# Without it, a build would look for packages where this machine does not.
+PACKAGE_INDEX = re.compile(r"^(?::env:|global|install)\.(index-url|extra-index-url|trusted-host)='(.+)'$", re.MULTILINE)
+PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+
 
 def tool(name: str, *arguments: str) -> Path:
     """What a script of tools/ fetches or makes; it says itself what is missing."""
     made = subprocess.run([str(ROOT / "tools" / name), *arguments], stdout=subprocess.PIPE, text=True, check=True)
     return Path(made.stdout.strip())
+
+
+def at_second_try(make: Callable[[], Made]) -> Made:
+    """What depends on a network or on a machine that is busy fails for once; what is wrong fails again."""
+    try:
+        return make()
+    except (AssertionError, OSError, subprocess.SubprocessError) as error:
+        print(f"Tries again after: {error}")
+        return make()
 
 
 class Engine:
@@ -50,7 +64,9 @@ class Engine:
             "DOCKER_CONFIG": str(self._programs / "client"),
             "DOCKER_HOST": self._socket,
         }
-        command = ["dockerd", f"--data-root={self.folder}/data", f"--exec-root={self.folder}/exec"]
+        # Its mounts are seen by itself only; and it does not outlive these tests, however they end.
+        command = ["setpriv", "--pdeathsig=TERM", "unshare", "--mount", "--propagation=slave"]
+        command += ["dockerd", f"--data-root={self.folder}/data", f"--exec-root={self.folder}/exec"]
         command += [f"--pidfile={self.folder}/pid", f"--host={self._socket}"]
         command += ["--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false", "--bridge=none"]
         self.log = self.folder / "log"
@@ -94,20 +110,21 @@ class Engine:
     def load_base(self) -> None:
         """The stand-in for the official Python image, for machines that reach no registry."""
         tar = tool("get_base_image.sh")
-        self.docker(
-            "import",
-            "--change",
+        changes = [
             "ENV PATH=/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8",
-            "--change",
             'CMD ["python3"]',
-            str(tar),
-            BASE,
-        )
+        ]
+        asked = [sys.executable, "-m", "pip", "config", "list"]
+        listed = subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True).stdout
+        for name, value in PACKAGE_INDEX.findall(listed):
+            changes.append(f'ENV PIP_{name.upper().replace("-", "_")}="{value}"')
+        self.docker("import", *(f"--change={change}" for change in changes), str(tar), BASE)
 
     def build(self, tag: str, *arguments: str, context: Path = ROOT) -> float:
         """Build an image; the seconds that it took."""
         begun = time.monotonic()
-        self.docker("build", "--network=host", "--progress=plain", "--tag", tag, *arguments, str(context))
+        proxies = [f"--build-arg={name}" for name in PROXIES if name in os.environ]
+        self.docker("build", "--network=host", "--progress=plain", "--tag", tag, *proxies, *arguments, str(context))
         return time.monotonic() - begun
 
     def remove(self, containers: Sequence[str]) -> None:
@@ -127,25 +144,4 @@ class Engine:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait(10)
-        # A namespace that containers shared is mounted below the exec root, if the engine had to be killed.
-        for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
-            place = line.split()[1]
-            if place.startswith(f"{self.folder}/"):
-                subprocess.run(["umount", "--lazy", place], check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def main() -> int:
-    """Whether an engine can be started here; if not, its last words are printed."""
-    words = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(words):
-            Engine().close()
-    except (AssertionError, OSError, subprocess.CalledProcessError) as error:
-        print((words.getvalue().strip() or str(error)).splitlines()[-1])
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -24,7 +24,8 @@ TAKEN_UP = (Word("", 1, "TAKEN UP", GOOD), Word("", 0, "REFUSED", BAD))
 
 
 def _percentile(share: str, metric: str) -> str:
-    return f"histogram_quantile({share}, sum by (le) (rate({metric}_bucket{{{INSTANCE}}}[{RATE}])))"
+    # Of a time in which nothing was observed it is no number; with the comparison, there is none.
+    return f"histogram_quantile({share}, sum by (le) (rate({metric}_bucket{{{INSTANCE}}}[{RATE}]))) >= 0"
 
 
 _CONNECTS = f"sum(rate(tde_target_connects_total{{{INSTANCE}}}[1h]))"

@@ -104,7 +104,8 @@ def test_what_moves_takes_its_history_along(daemon: Callable[..., Daemon], tmp_p
     export = ("history", "export", "--format", "transfer", "--shard", "1/2", "--output", str(file))
     done = ordered(old, *export)
     assert done.returncode == 0, done.stderr
-    assert f"1 target ({MOVES}): " in done.stderr
+    assert done.stderr.startswith(f"1 target ({MOVES}): ")
+    assert len(done.stderr.splitlines()) == 1, "something was left out"
     done = ordered(early, "history", "import", "--at-restart", "-", given=file.read_bytes())
     assert done.returncode == 0, done.stderr
     assert "waits for the next start" in done.stdout

@@ -30,12 +30,15 @@ MOST_UNPACKED = 32 * 2**20
 
 _LATEST = 1e11
 """Seconds since 1970: some three thousand years, and all that a date can be made of."""
-_LARGEST = 1e19
+_LARGEST = 2.0**62
+"""What the history can keep as a whole number; more than is believed of anything that is measured."""
 _MOST_SAMPLES = 2_000_000
 """Of one side in five minutes; two hundred a second are six in a hundred of that."""
 _MOST_DEEP = 12
 _FARTHEST_BUCKET = 1100 * BUCKETS_PER_DOUBLING
 _LARGEST_LOG = 100.0
+_LARGEST_RATIO = 1e150
+"""So that one divided by another is a number yet, and not 0."""
 _NAME, _ID = re.compile(NAME_PATTERN.removesuffix("$")), re.compile(r"[0-9A-Za-z_-]{1,64}")
 _LONGEST = 4000
 
@@ -183,7 +186,9 @@ def series_baseline(body: bytes) -> None:
         _count(ratio.samples)
         for value in (ratio.estimate, ratio.lower, ratio.upper):
             if value is not None:
-                _number(value)
+                _number(value, _LARGEST_RATIO)
+                if value < 1 / _LARGEST_RATIO and (value or value is ratio.estimate):
+                    raise ValueError("a ratio is out of range")
     for side in found.sides.values():
         _count(side.samples)
         _count(side.failures)
@@ -228,7 +233,8 @@ def _series_state(kind: str, document: Mapping[str, Any]) -> None:
         parts = {"hours", "six_hours"}
         if kind == records.WANDERING and not document.keys() <= parts:
             raise ValueError("what a ratio wanders by is damaged")
-        series.restore_state({**fresh, **document})
+        given = fresh if kind == records.WANDERING else {part: fresh[part] for part in parts}
+        series.restore_state({**given, **document})
     if kind == records.VERDICT:
         try:
             times = [entry[3] for entry in (*document["verdict"]["breaches"], *document.get("dates", ()))]

@@ -12,7 +12,7 @@ import sqlite3
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -501,6 +501,14 @@ def state_with(path: tuple[Any, ...], value: Any, name: str = VERDICT) -> Callab
     return change
 
 
+def ratio_of_nothing(lines: list[Any]) -> None:
+    """What would be divided by when it is compared with."""
+    series = first(lines, "baselines")[-1]
+    document = json.loads(zlib.decompress(base64.b64decode(series[0][1])))
+    document["ratio"]["50"] = [0, 0, 0, 5]
+    series[0][1] = b64(zlib.compress(json.dumps(document).encode()))
+
+
 def huge_samples(lines: list[Any]) -> None:
     row = first(lines, "blocks")
     columns = transfer.KINDS["blocks"]
@@ -546,6 +554,8 @@ HOSTILE = [
     put("blocks", "plain_cpu_seconds", "1"),
     put("blocks", "plain_cpu_seconds", 1e300),
     put("blocks", "plain_sketch", b64(b"\x80\x04K\x01.")),
+    put("blocks", "plain_decrypts", 2**63),
+    ratio_of_nothing,
     huge_samples,
     far_bucket,
     twice,
@@ -594,6 +604,35 @@ def test_what_no_daemon_would_have_written_is_refused(
         imported(target, sealed(lines), clock)
     assert str(refused.value).isprintable()
     assert content(target) == before
+
+
+JUNK: st.SearchStrategy[Any] = st.sampled_from(
+    [
+        *(None, True, -1, 2**31, 2**63, 10**30, 1e300, 0.5, "", "x", "\x1b[0m", "orders", "AAAA", "A" * 5000),
+        [],
+        [[]],
+        {},
+    ]
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_stands_in_a_row_it_is_refused_or_can_be_read(
+    data: st.DataObject, packet: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    clock, lines = FakeClock(), lines_of(packet)[:-1]
+    row = data.draw(st.sampled_from(lines[1:]))
+    row[data.draw(st.integers(1, len(row) - 1))] = data.draw(JUNK)
+    path = tmp_path_factory.mktemp("junk") / "history.db"
+    with suppress(HistoryError):
+        imported(path, sealed(lines), clock)
+    if path.exists():
+        with closing(History.open(path, RETENTION, clock)) as history:
+            assert list(history.load_span(0.0, math.inf))
+            assert len(history.baselines.all()) + len(history.records.events()) == 7
+            history.latest_snapshot("orders")
+            assert history.errors == 0
 
 
 @pytest.mark.parametrize(

@@ -38,8 +38,7 @@ def load(
 
     `target_types` holds the settings class of each engine, `environ` stands in for the process environment. In the
     result every path is absolute, every target `resolved`, and every secret that is not of another shard's target could be
-    read. Raises ConfigErrors with
-    all problems found, and no other error.
+    read. Raises ConfigErrors with all problems found, and no other error.
     """
     environ = os.environ if environ is None else environ
     schema = settings_type(target_types)

@@ -41,3 +41,12 @@ def _waited() -> dict[str, float]:
         with contextlib.suppress(OSError):
             found[task.name] = int((task / "schedstat").read_text().split()[1]) / 1e9
     return found
+
+
+def crowded() -> float:
+    """Seconds since the machine started in which anybody waited for a processor; 0 where the kernel does not count them."""
+    try:
+        some = Path("/proc/pressure/cpu").read_text().splitlines()[0]
+    except OSError:
+        return 0.0
+    return int(some.rpartition("total=")[2]) / 1e6

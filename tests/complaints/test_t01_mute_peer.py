@@ -7,6 +7,7 @@ PyMySQL#338 #1177 #136
 import time
 
 from tests.complaints.conftest import Process
+from tests.stopwatch import crowded
 from tests.watched import settings
 
 ERRORS = "tde_target_connection_errors_total"
@@ -27,11 +28,12 @@ def runs(page, name):
 
 
 def assert_rhythm(exporter, *names, rounds):
-    """Targets with a tick a second, of five samples on each side, are measured about once a second."""
+    """Targets with a tick a second, of five samples on each side, are measured about once a second. Five times as
+    much is allowed, and ten times where others wait for a processor."""
     page = exporter.page()
-    begun, enough = time.monotonic(), {name: runs(page, name) + 10 * rounds for name in names}
+    begun, busy, enough = time.monotonic(), crowded(), {name: runs(page, name) + 10 * rounds for name in names}
     exporter.until_all(names, lambda page, name: runs(page, name) >= enough[name], f"{rounds} rounds")
-    assert time.monotonic() - begun < 5 * rounds
+    assert time.monotonic() - begun < 5 * rounds + min(5 * rounds, crowded() - busy)
     assert [exporter.value(UP, target=name) for name in names] == [1.0] * len(names)
 
 

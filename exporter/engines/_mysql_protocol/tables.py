@@ -50,19 +50,27 @@ def found_table(kind: str, engine: str | None, comment: str | None, data_bytes: 
 
 def find_table(connection: Connection, schema: str, name: str, left: TimeLeft) -> FoundTable | None:
     """Look at a table; None when there is none. Raises PermissionMissing when it may be there, but not for us to see."""
-    row = connection.row(_TABLE, (schema, name), timeout=left(10.0))
-    if row is not None:
-        return found_table(*row)
-    # The view leaves out what the account has no right to; a statement says which of the two it is.
+    # Twice: what the view does not show and a statement finds may have been made by somebody in between.
+    for _ in range(2):
+        row = connection.row(_TABLE, (schema, name), timeout=left(10.0))
+        if row is not None:
+            return found_table(*row)
+        if not _is_there(connection, quoted(schema, name), left):
+            return None
+    return FoundTable(False, "")
+
+
+def _is_there(connection: Connection, table: str, left: TimeLeft) -> bool:
+    """The view leaves out what the account has no right to; a statement says which of the two it is."""
     try:
-        connection.row(f"SELECT 1 FROM {quoted(schema, name)} LIMIT 0", timeout=left(10.0))
+        connection.row(f"SELECT 1 FROM {table} LIMIT 0", timeout=left(10.0))
     except (PermissionMissing, TableUnreadable):
         raise
     except QueryFailed as error:
         if str(error).endswith((_NO_SUCH_TABLE, _UNKNOWN_DATABASE)):
-            return None
+            return False
         raise
-    return FoundTable(False, "")
+    return True
 
 
 def unreadable(table: str, error: TargetError | None = None) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from exporter.config import loader
 from exporter.config.schema import ENV_PREFIX, PairSettings, Settings, TargetSettings
-from exporter.domain.errors import ConfigError
+from exporter.domain.errors import ConfigError, HistoryError
 from exporter.engines import registry
 
 CONFIG_VARIABLE = f"{ENV_PREFIX}CONFIG"
@@ -60,3 +60,11 @@ def check_operations(settings: Settings) -> None:
                     where=f"targets: {target.name}: operations",
                     remedy=f"Use some of: {', '.join(sorted(offered))}",
                 )
+
+
+def history_path(settings: Settings) -> Path:
+    """Where the history is; raises HistoryError when there is none yet."""
+    path = settings.history_path
+    if not path.exists():
+        raise HistoryError(f"{path}: there is no history yet. `tde-exporter run` begins it")
+    return path

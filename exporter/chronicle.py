@@ -22,7 +22,7 @@ from exporter.exposition.facts import screened_facts, screened_pair, screened_st
 from exporter.exposition.ledger import Ledger
 from exporter.exposition.screening import words
 from exporter.freezing import USUAL_SECONDS, freeze_pair
-from exporter.history.records import EVENT_WATCH, OPEN_EPOCH, State, StateKey
+from exporter.history.records import EVENT_WATCH, OPEN_EPOCH, STATE_VERSION, State, StateKey
 from exporter.history.store import History
 from exporter.overhead.event_watch import EventWatch
 from exporter.probing.messages import ActivityRead, PairChecked, StateRead, TargetReached, ToParent
@@ -34,7 +34,6 @@ LATE_SECONDS = 3600.0
 MOST_KNOWN = 500
 """Events of one target that are kept in memory."""
 
-_VERSION = 1
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +80,7 @@ class Chronicle:
                 if key.target not in targets:
                     continue
                 try:
-                    if state.version != _VERSION:
+                    if state.version != STATE_VERSION:
                         raise ValueError(f"unknown version {state.version}")
                     self._watches[key.target] = EventWatch.from_state(key.target, json.loads(state.body))
                 except (ValueError, KeyError) as error:
@@ -224,9 +223,9 @@ class Chronicle:
             states = {}
             for target in changed:
                 body = json.dumps(self._watches[target].to_state(), separators=(",", ":")).encode()
-                states[StateKey(EVENT_WATCH, target)] = State(_VERSION, body)
+                states[StateKey(EVENT_WATCH, target)] = State(STATE_VERSION, body)
                 if target in self._epochs:
-                    states[StateKey(OPEN_EPOCH, target)] = State(_VERSION, self._epochs[target].encode())
+                    states[StateKey(OPEN_EPOCH, target)] = State(STATE_VERSION, self._epochs[target].encode())
             checked = {place: held for place, held in self._checked.items() if self._noted.get(place) != held[0].epoch}
             waiting = {event.id for event in self._due}
         if events or states:

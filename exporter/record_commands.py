@@ -13,7 +13,7 @@ from exporter import choice, moments, transfer_commands
 from exporter.config.schema import Settings
 from exporter.console import table
 from exporter.domain.clock import SystemClock
-from exporter.domain.errors import ConfigError, HistoryError
+from exporter.domain.errors import ConfigError
 from exporter.domain.events import Event, EventKind, Origin
 from exporter.exposition.screening import LONGEST_WORDS, words
 from exporter.history import export
@@ -86,10 +86,7 @@ def opened(settings: Settings) -> Iterator[History]:
 
     It is not begun here: it would belong to whoever gives the command, and not to the daemon's user.
     """
-    path = settings.history_path
-    if not path.exists():
-        raise HistoryError(f"{path}: there is no history yet. `tde-exporter run` begins it")
-    history = History.open(path, settings.history.retention, SystemClock(), set_aside=False)
+    history = History.open(choice.history_path(settings), settings.history.retention, SystemClock(), set_aside=False)
     try:
         yield history
     finally:

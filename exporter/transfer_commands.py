@@ -16,7 +16,7 @@ from exporter import __version__, choice
 from exporter.config.schema import Settings
 from exporter.console import Progress
 from exporter.domain.clock import SystemClock
-from exporter.domain.errors import ConfigError, HistoryError
+from exporter.domain.errors import ConfigError
 from exporter.domain.sharding import Shard, parse_shard
 from exporter.history import inbox
 from exporter.history.departure import Departure
@@ -88,9 +88,7 @@ def export_transfer(settings: Settings, arguments: argparse.Namespace) -> int:
     """Write what there is of some targets, so that another exporter can take it."""
     if arguments.since is not None:
         raise ConfigError("--since: a history is taken along whole", remedy="Leave it out, or use csv or jsonl")
-    path, clock = settings.history_path, SystemClock()
-    if not path.exists():
-        raise HistoryError(f"{path}: there is no history yet. `tde-exporter run` begins it")
+    path, clock = choice.history_path(settings), SystemClock()
     with _destination(arguments.output) as out, closing(Departure(path, clock)) as departure:
         chosen = _chosen(departure.targets(), arguments, path)
         counts, progress = Counter[str](), _Late()

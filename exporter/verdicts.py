@@ -20,7 +20,7 @@ from exporter.domain.errors import HistoryError
 from exporter.domain.model import Operation, SeriesKey
 from exporter.exposition.ledger import Ledger
 from exporter.exposition.series_book import WINDOWS, Change, Dated
-from exporter.history.records import VERDICT, WANDERING, State, StateKey
+from exporter.history.records import STATE_VERSION, VERDICT, WANDERING, State, StateKey
 from exporter.history.store import History
 from exporter.overhead.onset import find_onset
 from exporter.overhead.windows import Block
@@ -38,7 +38,6 @@ REVISED_SECONDS = 2400.0
 what doubles the cost is found sooner."""
 
 BLOCK = 300.0
-_VERSION = 1
 
 log = logging.getLogger(__name__)
 
@@ -180,7 +179,7 @@ class Verdicts:
         news = {place: body for place, body in states.items() if self._saved.get(place) != body}
         try:
             if news:
-                self._history.records.record(states={place: State(_VERSION, body) for place, body in news.items()})
+                self._history.records.record(states={place: State(STATE_VERSION, body) for place, body in news.items()})
                 self._saved |= {place: body for place, body in news.items() if place.name == VERDICT}
                 self._learned |= learned
         finally:
@@ -253,7 +252,7 @@ def _encoded(state: Mapping[str, Any]) -> bytes:
 
 def _decoded(state: State) -> dict[str, Any]:
     """Raises ValueError."""
-    if state.version != _VERSION:
+    if state.version != STATE_VERSION:
         raise ValueError(f"unknown version {state.version}")
     body = json.loads(state.body)
     if not isinstance(body, dict):

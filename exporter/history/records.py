@@ -15,6 +15,8 @@ MOST_EVENTS = 2000
 MOST_EPOCHS = 200
 """Of one pair; older ones are removed."""
 
+STATE_VERSION = 1
+"""Of the bodies of all states that there are."""
 EVENT_WATCH, OPEN_EPOCH = "event_watch", "epoch"
 """Names of the states of a target: what is known of it, and the event that opened its epoch."""
 VERDICT, WANDERING = "overhead", "overhead_wandering"

@@ -23,8 +23,6 @@ from exporter.overhead.series import Series
 from exporter.overhead.sketch import BUCKETS_PER_DOUBLING, LogSketch
 from exporter.overhead.stretches import BLOCK, HOUR
 
-STATE_VERSION = 1
-"""Of all states that there are."""
 MOST_UNPACKED = 32 * 2**20
 """Bytes of a compressed body."""
 
@@ -201,7 +199,7 @@ def series_baseline(body: bytes) -> None:
 
 
 def _state(target: str, kind: Any, pair: Any, operation: Any, version: Any, body: bytes) -> None:
-    if version != STATE_VERSION or kind not in _STATES:
+    if version != records.STATE_VERSION or kind not in _STATES:
         raise ValueError("a state is of a kind or version that this exporter does not know. Upgrade this one")
     if kind in (records.OPEN_EPOCH, records.EVENT_WATCH) and (pair, operation) != ("", ""):
         raise ValueError("a state of a target is that of a pair")

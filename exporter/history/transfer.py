@@ -150,7 +150,7 @@ class Reading:
         ended = False
         for line in self._lines:
             if ended:
-                raise self.refusal("something follows the end. One file holds one export; import several one by one")
+                raise self.refusal(_MORE)
             try:
                 document = strict_json(line)
                 if isinstance(document, dict):
@@ -196,7 +196,7 @@ class Reading:
                 raise self.refusal(_FOREIGN)
             begun = True
             if unpacker.eof:
-                raise self.refusal("something follows the end. One file holds one export; import several one by one")
+                raise self.refusal(_MORE)
             data, more = piece, True
             while more and not unpacker.eof:
                 try:
@@ -207,7 +207,7 @@ class Reading:
                 data, more = unpacker.unconsumed_tail, len(found) == _PIECE or bool(unpacker.unconsumed_tail)
                 yield found
             if unpacker.unused_data:
-                raise self.refusal("something follows the end. One file holds one export; import several one by one")
+                raise self.refusal(_MORE)
         if not unpacker.eof:
             raise self.refusal("it is empty" if not begun else "its end is missing")
 
@@ -244,6 +244,7 @@ class Reading:
             raise ValueError("it is damaged: what it holds is not what was written")
 
 
+_MORE = "something follows the end. One file holds one export; import several one by one"
 _FOREIGN = "this is no export of a history. `tde-exporter history export --format transfer` writes one"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from exporter.domain.states import ScratchLock
 from exporter.engines.base import Session
 from exporter.probing.messages import LockSeen
 
@@ -18,12 +17,8 @@ class LockNews:
     def of(self, session: Session | None, now: float) -> LockSeen | None:
         """What is to be told at the time `now` (paced seconds) of a session; None: nothing. Without a session nobody knows
         who has the lock."""
-        found = LockSeen(self._target, self._asked(session))
+        found = LockSeen(self._target, None if session is None else session.scratch_lock())
         if found == self._told and (found.lock is None or now - self._said < self._seconds):
             return None
         self._told, self._said = found, now
         return found
-
-    @staticmethod
-    def _asked(session: Session | None) -> ScratchLock | None:
-        return None if session is None else session.scratch_lock()

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from exporter.engines._mysql_protocol.connection import Connection
+from tests.engines.mysql_protocol.twins_at_hand import session
 from tests.servers.certificates import Certificates
 from tests.servers.mariadb import MariaDbServer
 from tests.servers.mysql import MySqlServer
@@ -36,6 +38,14 @@ def left_as_found(server: Server) -> Iterator[Server]:
 def database(request: pytest.FixtureRequest) -> Iterator[Server]:
     """Each of the shared servers in turn."""
     yield from left_as_found(request.getfixturevalue(request.param))
+
+
+@pytest.fixture
+def control(database: Server) -> Iterator[Connection]:
+    """A session of root on it."""
+    connection = session(database)
+    yield connection
+    connection.close()
 
 
 @pytest.fixture(scope="session")

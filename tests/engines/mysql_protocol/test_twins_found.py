@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
-
-import pytest
 
 from exporter.domain.model import Slot
 from exporter.engines._mysql_protocol.connection import Connection
@@ -27,13 +25,6 @@ class Watched:
         if self.asked == 2:
             self._happens()
         return self._connection.row(*statement, **options)
-
-
-@pytest.fixture
-def control(database: Server) -> Iterator[Connection]:
-    connection = session(database)
-    yield connection
-    connection.close()
 
 
 def test_a_table_that_somebody_makes_between_two_looks_is_found_whole(database: Server, control: Connection) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -29,13 +29,6 @@ from tests.servers.mariadb import MariaDbServer
 from tests.servers.server import Server
 
 GRANTS = [f"CREATE, ALTER, SELECT, INSERT ON `{SCHEMA}`.*"]
-
-
-@pytest.fixture
-def control(database: Server) -> Iterator[Connection]:
-    connection = session(database)
-    yield connection
-    connection.close()
 
 
 def test_twins_are_made_alike_and_one_is_encrypted(database: Server, control: Connection) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -26,13 +26,6 @@ from tests.engines.mysql_protocol.twins_at_hand import (
 from tests.servers.mariadb import MariaDbServer
 from tests.servers.mysql import MySqlServer
 from tests.servers.server import Server
-
-
-@pytest.fixture
-def control(database: Server) -> Iterator[Connection]:
-    connection = session(database)
-    yield connection
-    connection.close()
 
 
 @pytest.fixture
